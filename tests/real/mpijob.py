@@ -11,10 +11,10 @@ from tests.real.pods import await_phase, until
 
 PATIENCE = 120.0  # seconds
 WORKERS = ("train-worker-0", "train-worker-1", "train-worker-2")
-# Standard error is kubexec.sh's own trace.
+# Standard error is kubexec.sh's own trace. A reminder is a line without slots (decide/reminders).
 SCRIPT = f"""
 exec 2> /dev/null
-hosts() {{ {names.DISCOVER_HOSTS_PATH} | cut -d : -f 1; }}
+hosts() {{ {names.DISCOVER_HOSTS_PATH} | grep -v ':0$' | cut -d : -f 1; }}
 until [ $(hosts | wc -l) = 3 ]; do sleep 0.2; done
 for host in $(hosts); do /etc/mpi/kubexec.sh $host hostname; done
 until [ $(hosts | wc -l) = 1 ]; do sleep 0.2; done
