@@ -78,8 +78,8 @@ def test_a_change_while_ranks_start_is_followed_without_harm(
     await_training(slow_job, then, since=edited)
     with capsys.disabled():
         print(f"\n{begin}→{first}→{then} took {time.time() - edited:.1f} s", end="")  # noqa: T201
-    await_repetition(slow_job)
     assert training.harm(slow_job.log()) == []
+    await_repetition(slow_job)
 
 
 def test_workers_that_come_while_ranks_start_train_without_help(
@@ -106,5 +106,5 @@ def test_workers_that_come_while_ranks_start_train_without_help(
     await_training(slow_job, 3, since=0)
     with capsys.disabled():
         print(f"\nat the minimum, the last worker took {time.time() - since:.1f} s", end="")  # noqa: T201
-    await_repetition(slow_job)
     assert training.harm(slow_job.log()) == []
+    await_repetition(slow_job)
