@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from bench import report
-from bench.parts import events, real, scale, spot, throughput, webhook
+from bench.parts import events, real, scale, slow, spot, throughput, webhook
 from bench.parts.context import TROUBLE, Findings, Setting
 from bench.report import Report
 from bench.sides import Peer
@@ -33,6 +33,7 @@ class What(StrEnum):
     WEBHOOK = "webhook"
     EVENTS = "events"
     REAL = "real"
+    SLOW = "slow"
     SPOT = "spot"
 
 
@@ -43,6 +44,7 @@ _PARTS: Mapping[What, Sequence[Part]] = {
     What.WEBHOOK: [webhook.run],
     What.EVENTS: [events.run],
     What.REAL: [real.run],
+    What.SLOW: [slow.run],
 }
 _HELP = """Measure, and show beside each figure its target and whether it was met.
 
@@ -53,6 +55,7 @@ _HELP = """Measure, and show beside each figure its target and whether it was me
   events      the cost of a pod event for the controller; needs no lab
   all         all of these
   real        resize a job that really trains, 2→3→1→3→4→2, on a real node (needs root)
+  slow        change the size of such a job while its ranks start slowly (needs root)
   spot        play a trace of machines that are taken away to a static job, to v0.3.0 and to us
 """
 _EPILOG = """\b

@@ -13,6 +13,8 @@ RANKS_KILLED = Target(limit=0)
 # until the launcher sees it (95th percentile). Seconds.
 TRAINED = {"3→1": Target(limit=5), "1→3": Target(limit=8)}
 VISIBLE = Target(limit=2)
+# Changes of the size that training did not follow.
+NONE_LOST = Target(limit=0)
 # Writes of a change of size, without Events and deletions of pods.
 WRITES = Target(limit=3)
 # 200 jobs of 10 workers, in jobs per second.

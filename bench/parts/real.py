@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from typing import TypeVar
 
 from bench import namespaces, targets
 from bench.figures import Figure, Target, measured, percentile
@@ -24,6 +25,7 @@ from lab.training.job import load_image
 
 TRAINING = "A job that trains"
 WHOLE = "→".join(map(str, SIZES))
+Taken = TypeVar("Taken")
 # Runs the programs beside the job during a block.
 Side = Callable[[Cluster], AbstractContextManager[object]]
 
@@ -41,9 +43,13 @@ async def run(setting: Setting) -> Findings:
     ) as cluster:
         load_image(cluster, setting.say)
         cluster.load_image(build.ensure(delivery.NAME, setting.say))
-        peer, without_peer = _rounds(cluster, setting, setting.peer.start, ["with the peer"])
+        peer, without_peer = rounds(
+            cluster, setting, setting.peer.start, ["with the peer"], transcript.run
+        )
         turns = [f"with us, {turn} of {setting.repeat}" for turn in range(1, setting.repeat + 1)]
-        ours, without_us = _rounds(cluster, setting, partial(_installed, say=setting.say), turns)
+        ours, without_us = rounds(
+            cluster, setting, partial(_installed, say=setting.say), turns, transcript.run
+        )
     return Findings(
         figures=_figures(ours=ours, peer=peer),
         notes=_notes(peer),
@@ -51,20 +57,24 @@ async def run(setting: Setting) -> Findings:
     )
 
 
-def _rounds(
-    cluster: Cluster, setting: Setting, side: Side, turns: Sequence[str]
-) -> tuple[list[Round], list[Exception]]:
-    """Run the rounds until a failure.
+def rounds(
+    cluster: Cluster,
+    setting: Setting,
+    side: Side,
+    turns: Sequence[str],
+    measure: Callable[[Cluster, str], Taken],
+) -> tuple[list[Taken], list[Exception]]:
+    """Measure a training job in a namespace of its own once for each turn, until a failure.
 
     Return the results, and the failure with its title, if any.
     """
-    taken: list[Round] = []
+    taken: list[Taken] = []
     for turn in turns:
         title = f"a job trains and is resized {turn}"
         setting.say(title)
         try:
             with side(cluster), namespaces.passing(cluster, "train") as where:
-                taken.append(transcript.run(cluster, namespace=where))
+                taken.append(measure(cluster, where))
         except TROUBLE as error:
             return taken, [LabError(f"{title}: {error}")]
     return taken, []

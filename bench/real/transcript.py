@@ -42,7 +42,7 @@ class Round:
     blacklisted: int
 
 
-def run(cluster: Cluster, *, namespace: str) -> Round:
+def run(cluster: Cluster, namespace: str) -> Round:
     """Run a round in a new job. Raises LabError if it does not start to train."""
     job = TrainingJob(cluster=cluster, namespace=namespace)
     with tempfile.TemporaryDirectory() as folder:
