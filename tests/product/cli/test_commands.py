@@ -33,7 +33,7 @@ COMMANDS = [
 
 
 SUBMIT = "submit --name=train --image=horovod:1"
-SEVERAL = "No such options: --sync-mode, --tensorboard, --logdir "
+SEVERAL = "No such options: --sync, --boards, --logs "
 OF_PODS = ("get", "watch", "explain", "logs", "attach", "top")
 UPGRADES = [
     f"upgrade {command.callback.__name__}"
@@ -138,11 +138,12 @@ def test_a_timeout_is_no_refusal() -> None:
         ("upgrade convert job.yaml --live mpijob/train", "give either a file"),
         ("upgrade preflight --overlay single-namespace", "--jobs-namespace"),
         ("install --overlay single-namespace", "--jobs-namespace"),
+        (f"{SUBMIT} --gang --queue q true", "--gang: here it takes the scheduler's name"),
+        (f"{SUBMIT} --queue --priority high true", "--queue: here it takes the name of a queue"),
         (
-            f"{SUBMIT} --gang --queue q true",
-            "'--gang': --queue begins with a dash, so the value is",
+            "scalein train --pod --node n",
+            "'--pod': --node begins with a dash, so the value is",
         ),
-        (f"{SUBMIT} --queue --priority high true", "'--queue': --priority begins with a dash"),
         (f"{SUBMIT} -p --dry-run true", "'--priority' / '-p': --dry-run begins with a dash"),
         (f"{SUBMIT} --env --np=2 -e A=b true", "--np=2 begins with a dash"),
         (f"{SUBMIT} --workers --np 2 true", "'--workers': --np begins with a dash"),
@@ -150,8 +151,8 @@ def test_a_timeout_is_no_refusal() -> None:
         (f"{SUBMIT} --workers -1 true", "Input should be greater than or equal to 1"),
         ("get -n -A", "'--namespace' / '-n': -A begins with a dash"),
         ("upgrade preflight --overlay --canary", "--canary begins with a dash"),
-        (f"{SUBMIT} --sync-mode none --tensorboard --logdir=/l true", SEVERAL),
-        (f"{SUBMIT} --tensorboard --tensorboard true", "No such option: --tensorboard "),
+        (f"{SUBMIT} --sync --boards --logs=/l true", SEVERAL),
+        (f"{SUBMIT} --boards --boards true", "No such option: --boards "),
         (f"{SUBMIT} --min-worker 2 true", "(Possible options: --max-workers, --min-workers"),
         ("get -n", "Usage: mpijob-elastic get"),
         ("get -xA -z", "No such options: -x, -z "),
