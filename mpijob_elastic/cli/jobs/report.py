@@ -124,8 +124,10 @@ class JobReport(_Part, frozen=True):
     drain_timeout: float
     created: datetime
     last_scale: Scale | None
-    #: The lines of discover_hosts.sh.
+    #: The hosts of discover_hosts.sh, each with its slots.
     hosts: list[str]
+    #: The last line of discover_hosts.sh if it is a reminder, which is no host; "" otherwise.
+    reminder: str
     #: The pods into which the launcher's Role allows exec, None where this user may not read the
     #: Role.
     exec_names: list[str] | None
@@ -188,6 +190,7 @@ def _faulty(snapshot: Snapshot, fault: str) -> JobReport:
         created=_time(snapshot.job.facts.created_at),
         last_scale=None,
         hosts=[],
+        reminder="",
         exec_names=None,
         launcher=None,
         workers=[],
@@ -223,6 +226,7 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
         created=_time(snapshot.job.facts.created_at),
         last_scale=_last_scale(view),
         hosts=_hosts(view),
+        reminder=_reminder(view),
         exec_names=list(view.role.exec_names if view.role else ())
         if snapshot.role_readable
         else None,
@@ -319,12 +323,15 @@ def _created(pod: SeenPod) -> datetime | None:
 
 
 def _hosts(view: JobView) -> list[str]:
-    """Return what discover_hosts.sh prints, with the line of a reminder."""
+    """Return the lines of discover_hosts.sh that name a host."""
     published = view.config.published if view.config else None
-    if published is None:
-        return []
-    lines = [f"{host}:{published.slots}" for host in published.hosts]
-    return [*lines, f"{published.reminder}:0"] if published.reminder else lines
+    return [f"{host}:{published.slots}" for host in published.hosts] if published else []
+
+
+def _reminder(view: JobView) -> str:
+    """Return the line of discover_hosts.sh that has no slots; "" without one."""
+    published = view.config.published if view.config else None
+    return f"{published.reminder}:0" if published and published.reminder else ""
 
 
 def _last_scale(view: JobView) -> Scale | None:

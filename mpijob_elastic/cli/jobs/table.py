@@ -57,7 +57,7 @@ def details(report: JobReport, *, now: datetime, whole: bool = False) -> list[st
         *(["QUOTA"] if any(worker.quota for worker in report.workers) else []),
     ]
     shown, more = report.workers, list[str]()
-    hosts = _indented(report.hosts)
+    hosts = _indented([*report.hosts, *filter(None, [report.reminder])])
     if len(report.workers) > FOLDED_ABOVE and not whole:
         shown, more = _folded(report)
     if len(hosts) > FOLDED_ABOVE and not whole:

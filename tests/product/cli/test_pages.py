@@ -33,6 +33,7 @@ WITH_JSON = {
     "workers with GPUs",
     "draining",
     "once renamed",
+    "reminded",
     "nothing is there or known",
     "a worker is not scheduled",
 }
@@ -107,6 +108,7 @@ REPORTS = {
     "a launcher that has failed": at_rest(2, launcher=launcher(phase="Failed")),
     "another host name": at_rest(config=config_map(["train-worker-0", "train-worker-1.r2"])),
     "once renamed": at_rest(config=ONCE_RENAMED),
+    "reminded": at_rest(config=config_map(workers(0, 1), reminder="train-worker-0.r01")),
     "nothing is there or known": at_rest(1, role=None, launcher=None, config=None),
     "an unknown size": replace(at_rest(2), desired=None),
     "workers with GPUs": at_rest(2, job=with_gpus(2)),

@@ -110,11 +110,12 @@ def config_map(
     hosts: Iterable[str],
     *,
     memory: Memory | None = None,
+    reminder: str = "",
     job: str = "train",
     namespace: str = "default",
 ) -> Object:
     hosts = list(hosts)
-    script = names.discover_hosts(hosts, slots=1)
+    script = names.discover_hosts(hosts, slots=1, reminder=reminder)
     metadata = _owned(names.config_map(job), job, namespace)
     # Each host is the pod that `worker` gives.
     known = {names.pod_of(host): _named(host, namespace) for host in hosts}
@@ -124,7 +125,7 @@ def config_map(
     )
     metadata["annotations"] = {names.MEMORY: render_memory(signed)}
     hostfile = names.hostfile([names.pod_of(host) for host in hosts], slots=1)
-    numbered = any(names.incarnation_of(host) for host in hosts)
+    numbered = reminder or any(names.incarnation_of(host) for host in hosts)
     reaching = kubexec.mapped(KUBEXEC) if numbered else KUBEXEC
     return {
         "metadata": metadata,
