@@ -62,6 +62,7 @@ interface JobReport {
   created: string;
   lastScale: Scale | null;
   hosts: string[];
+  reminder: string;
   execNames: string[] | null;
   launcher: LauncherReport | null;
   workers: WorkerReport[];
@@ -74,6 +75,7 @@ interface JobReport {
   gpusHeld: number;
   priority: string;
   ended: string | null;
+  needsRestart: boolean;
   context: string;
 }
 
