@@ -108,7 +108,8 @@ def _missing(case: Case) -> Finding:
     said = "does not exist: the operator has not created it"
     if warning := case.warned(case.view.name):
         return wrong("missing", f"{said}{warning}. {AGAIN}", next_step=case.on_job("describe"))
-    said = f"{said}. If that lasts for more than a few seconds, check that mpi-operator is running"
+    refusal = "If a quota or a policy refuses it, the notice WorkersRefused says so within a minute"
+    said = f"{said}. {refusal}; else check that mpi-operator is running"
     return wrong("missing", said, next_step=OPERATOR)
 
 

@@ -85,16 +85,17 @@ def doubts(job: JobFacts, replicas: int) -> Iterator[str]:
     slots, least = replicas * job.slots, launch.effective_min_np
     if launch.max_np is not None and slots > launch.max_np:
         unused = slots - launch.max_np
+        stay = "stays" if unused == 1 else "stay"
         yield (
-            f"horovodrun's --max-np is {launch.max_np}, but {slots} slots are "
-            f"asked for: {unused} stay unused"
+            f"horovodrun's --max-np is {launch.max_np}, but {_asked(slots)}: {unused} {stay} unused"
         )
     if least is not None and slots < least:
         option = "-np" if launch.min_np is None else "--min-np"
-        yield (
-            f"horovodrun's {option} is {least}, but {slots} slots are "
-            "asked for: training waits for more"
-        )
+        yield f"horovodrun's {option} is {least}, but {_asked(slots)}: training waits for more"
+
+
+def _asked(slots: int) -> str:
+    return "1 slot is asked for" if slots == 1 else f"{slots} slots are asked for"
 
 
 def change(job: JobFacts, *, before: int, after: int) -> str | None:

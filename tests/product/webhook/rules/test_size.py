@@ -61,7 +61,7 @@ def test_what_is_refused_with_its_reason(
     assert scaled(behind, replicas, dryRun=dry_run) == Verdict(refusals=(refusal,))
 
 
-FEW = "horovodrun's --min-np is 2, but 1 slots are asked for: training waits for more"
+FEW = "horovodrun's --min-np is 2, but 1 slot is asked for: training waits for more"
 STAY = "this job is not elastic, so its surplus workers keep running"
 UNUSED = "this job is not elastic, so no rank runs in the new workers, which hold their resources"
 MANY = "horovodrun's --max-np is 4, but 6 slots are asked for: 2 stay unused"
