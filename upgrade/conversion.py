@@ -246,6 +246,6 @@ def _about_launcher(template: Source, notes: Notes, *, is_new: bool) -> None:
     elif is_new and not policy.names_discovery(old_names.texts(template)):
         notes.add(
             _LAUNCHER,
-            "reads no host list, so the job keeps its size unless horovodrun runs with "
-            f"--host-discovery-script {names.DISCOVER_HOSTS_PATH}",
+            "reads no host list, so the job keeps its size; a job that is to change its size "
+            f"starts with horovodrun and --host-discovery-script {names.DISCOVER_HOSTS_PATH}",
         )
