@@ -64,11 +64,12 @@ async def test_a_log_is_followed_from_a_launcher_that_waits_through_the_next_to_
     assert "launcher-stuck" not in done.stdout
     assert "describe pod" not in done.stdout
     steps = [line.partition("next: ")[2] for line in done.stdout.splitlines()]
-    [step] = [step for step in steps if "suspend" in step]
+    [step] = [step for step in steps if "resume" in step]
 
     async with watching(cluster, train, command=("logs", "-f")) as process:
         await said(process, "held back by mpijob-elastic/suspended")
-        cluster.kubectl(*shlex.split(step)[1:])
+        typed = shlex.split(step)[1:]
+        await asyncio.to_thread(ours, cluster.kubeconfig, *typed, "--no-wait")
         await train.settled(2)
         prints(cluster, train, "one", "two")
         lines = await said(process, "two")

@@ -852,7 +852,7 @@ AMONG: dict[str, tuple[Callable[[Random], JobView], Shows]] = {
 # The first seed of a view that shows it, so that nobody has to search.
 SEEDS: dict[str, int] = {
     "WriteRole": 1,
-    "ReleaseWorker": 460,
+    "ReleaseWorker": 2044,
     "DeleteLauncher": 108,
     "EndLauncher": 608,
     "Ungate": 249,
@@ -867,13 +867,13 @@ SEEDS: dict[str, int] = {
     "WriteConfig": 3,
     "EndExecs": 2270,
     "DeleteWorkers": 25,
-    "deletes, finished": 36,
+    "deletes, finished": 118,
     "deletes, idle": 25,
     "deletes, unused": 75,
     "deletes, unscheduled": 1296,
     "deletes, drained": 1930,
     "deletes, timeout": 75,
-    "deletes, failed": 321,
+    "deletes, failed": 360,
     "deletes, lost": 46,
     "deletes, suspended": 571,
     "moves, unused": 1535,
@@ -885,7 +885,7 @@ SEEDS: dict[str, int] = {
     "says HostNameKept": 20,
     "stops a job that trains": 108,
     "fills, and grows": 125,
-    "fills, and shrinks": 62,
+    "fills, and shrinks": 280,
     "a worker leaves at once with its node": 2,
 }
 
