@@ -56,13 +56,15 @@ def is_overdue(view: JobView, wishes: Wishes) -> bool:
 
 
 def wake_at(state: JobState) -> float | None:
-    """Return the time at which the drain-timeout is over; None if it is, or if nothing hinders.
+    """Return the time at which the drain-timeout is over, or the next unread pod may be deleted.
 
-    None, too, if nobody measures since when something hinders.
+    None if nothing hinders, or if nobody measures since when something hinders.
     """
     seen_for = state.view.hindered_for
-    if seen_for is None or state.overdue or not is_hindered(state):
+    if seen_for is None or not is_hindered(state):
         return None
+    if state.overdue:
+        return min((_due_at(state, pod) for pod in _waiting(state)), default=None)
     return state.now + max(SOON, state.view.policy.drain_timeout - seen_for)
 
 
@@ -79,9 +81,22 @@ def is_wanted_back(state: JobState, pod: str) -> bool:
 
 def hidden(state: JobState) -> Iterator[PodFacts]:
     """Yield pods that cannot be read and have to go now."""
+    return (pod for pod in _unread(state) if _due_at(state, pod) <= state.now)
+
+
+def _waiting(state: JobState) -> Iterator[PodFacts]:
+    """Yield pods that cannot be read and have to go, but were made a moment ago."""
+    return (pod for pod in _unread(state) if _due_at(state, pod) > state.now)
+
+
+def _unread(state: JobState) -> Iterator[PodFacts]:
     found = (pod for name, pod in state.view.hidden.items() if goes(state, name))
-    may_run = (pod for pod in found if not (pod.idle or pod.deleting))
-    return (pod for pod in may_run if honest(pod.created_at, now=state.now) + PACE <= state.now)
+    return (pod for pod in found if not (pod.idle or pod.deleting))
+
+
+def _due_at(state: JobState, pod: PodFacts) -> float:
+    """Return the time from which a pod that cannot be read may be deleted."""
+    return honest(pod.created_at, now=state.now) + PACE
 
 
 def _is_refused(state: JobState) -> bool:

@@ -192,6 +192,14 @@ def test_a_launcher_that_cannot_be_read_keeps_no_job_from_stopping(seen_for: flo
     assert due == (expected if seen_for >= TIMEOUT else "nothing")
 
 
+def test_a_launcher_that_was_made_a_moment_ago_goes_as_soon_as_it_may() -> None:
+    new = hiding(-1, created_at=NOW - 4.0)
+    view = job(2, launcher=None, known=False, **new, **SUSPENDED, hindered_for=TIMEOUT)
+    assert does(view, but="say") == "delete 1:suspended 0:suspended; wake 1"
+    later = hiding(-1, created_at=NOW - 5.0)
+    assert does(view.but(**later), but="say").startswith("delete launcher, suspended")
+
+
 def test_nor_does_a_worker() -> None:
     view = job(2, **hiding(1), **SUSPENDED, hindered_for=60.0).without(1)
     assert does(view, but="say wake") == "delete launcher, suspended; delete 1:timeout"
