@@ -17,6 +17,7 @@ from mpijob_elastic.decide.state import (
     Moment,
     Standing,
     WorkerState,
+    deletable_at,
     honest,
     of_this_pod,
 )
@@ -200,7 +201,7 @@ def _due_at(moment: Moment, pod: Worker, leave: Leave | None, *, failed: bool) -
     # The pod of a skipped worker has passed by the webhook, and so may the pod that the operator
     # creates next.
     if pod.index in moment.view.skips:
-        return honest(pod.facts.created_at, now=now) + stop.PACE
+        return deletable_at(pod.facts, now=now)
     tries = of_this_pod(memory.replaced if failed else memory.moved, pod)
     if tries is None:
         return (

@@ -19,16 +19,13 @@ as long as it takes: nobody waits for its quota.
 from collections.abc import Iterator
 
 from mpijob_elastic.decide.actions import WriteConfig
-from mpijob_elastic.decide.state import JobState, honest
+from mpijob_elastic.decide.state import JobState, deletable_at
 from mpijob_elastic.decide.wishes import How, Wishes
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import PodFacts
 
 # The least seconds to the next look, if the drain-timeout is shorter.
 SOON = 1.0
-# Seconds that a pod which cannot be read must be old. The pod that follows may be as unreadable,
-# so this sets the pace.
-PACE = 5.0
 
 
 def must_go(view: JobView, wishes: Wishes) -> bool:
@@ -64,7 +61,8 @@ def wake_at(state: JobState) -> float | None:
     if seen_for is None or not is_hindered(state):
         return None
     if state.overdue:
-        return min((_due_at(state, pod) for pod in _waiting(state)), default=None)
+        times = [deletable_at(pod, now=state.now) for pod in _unread(state)]
+        return min((at for at in times if at > state.now), default=None)
     return state.now + max(SOON, state.view.policy.drain_timeout - seen_for)
 
 
@@ -81,22 +79,13 @@ def is_wanted_back(state: JobState, pod: str) -> bool:
 
 def hidden(state: JobState) -> Iterator[PodFacts]:
     """Yield pods that cannot be read and have to go now."""
-    return (pod for pod in _unread(state) if _due_at(state, pod) <= state.now)
-
-
-def _waiting(state: JobState) -> Iterator[PodFacts]:
-    """Yield pods that cannot be read and have to go, but were made a moment ago."""
-    return (pod for pod in _unread(state) if _due_at(state, pod) > state.now)
+    return (pod for pod in _unread(state) if deletable_at(pod, now=state.now) <= state.now)
 
 
 def _unread(state: JobState) -> Iterator[PodFacts]:
+    """Yield pods that cannot be read and have to go, now or once they are old enough."""
     found = (pod for name, pod in state.view.hidden.items() if goes(state, name))
     return (pod for pod in found if not (pod.idle or pod.deleting))
-
-
-def _due_at(state: JobState, pod: PodFacts) -> float:
-    """Return the time from which a pod that cannot be read may be deleted."""
-    return honest(pod.created_at, now=state.now) + PACE
 
 
 def _is_refused(state: JobState) -> bool:

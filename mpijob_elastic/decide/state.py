@@ -14,7 +14,7 @@ from mpijob_elastic import names
 from mpijob_elastic.decide.wishes import How, Leave, Release, Wishes
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Mended, Tries
-from mpijob_elastic.model.pod import Worker
+from mpijob_elastic.model.pod import PodFacts, Worker
 
 # Seconds until a driver has surely followed a change that its launcher was shown: two discovery
 # periods of 1 s, and what the kubelet takes to show a touched launcher its file (measured: 0.3-0.7
@@ -30,6 +30,16 @@ def honest(at: float, *, now: float) -> float:
     Such a time was written by another clock, or our clock was set back.
     """
     return at if at <= now + SKEW else 0.0
+
+
+# Seconds that a pod must be old before it is deleted because it passed by the webhook, or because
+# it cannot be read: so may the pod that follows, and this sets the pace.
+PACE = 5.0
+
+
+def deletable_at(pod: PodFacts, *, now: float) -> float:
+    """Return the time from which such a pod may be deleted."""
+    return honest(pod.created_at, now=now) + PACE
 
 
 # Trouble after so many seconds without trouble has a new reason: counting starts again.

@@ -21,15 +21,11 @@ from collections.abc import Iterator
 from mpijob_elastic import names
 from mpijob_elastic.decide import overdue
 from mpijob_elastic.decide.actions import DeleteLauncher, Gated, TellUser, Ungate, normal
-from mpijob_elastic.decide.state import REFUSED_OFTEN, JobState, honest
+from mpijob_elastic.decide.state import REFUSED_OFTEN, JobState, deletable_at
 from mpijob_elastic.decide.wishes import Wishes
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Launcher, Worker
-
-# Seconds that a pod without a gate must be old before it is deleted. The pod may have passed by the
-# webhook, and so may the pod that follows: this sets the pace.
-PACE = 5.0
 
 
 def size(view: JobView, wishes: Wishes) -> int:
@@ -61,7 +57,7 @@ def goes(view: JobView, pod: Worker, *, stops: bool) -> bool:
 
 def goes_at(view: JobView, pod: Worker, *, now: float) -> float:
     """Return the time from which the pod may be deleted."""
-    return 0.0 if _is_older(view, pod) else honest(pod.facts.created_at, now=now) + PACE
+    return 0.0 if _is_older(view, pod) else deletable_at(pod.facts, now=now)
 
 
 def has_leftovers(view: JobView) -> bool:
@@ -80,7 +76,7 @@ def stop(state: JobState) -> tuple[DeleteLauncher | None, float | None]:
     view, launcher, why = state.view, state.view.launcher, state.wishes.stop
     if not why or launcher is None or launcher.facts.deleting or launcher.facts.held_back:
         return None, None
-    due = honest(launcher.facts.created_at, now=state.now) + PACE
+    due = deletable_at(launcher.facts, now=state.now)
     if state.now < due or (view.driver_running and _has_to_wait(state)):
         return None, due if state.now < due else None
     return _deletion(state, launcher), None
