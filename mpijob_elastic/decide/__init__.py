@@ -75,9 +75,8 @@ def plan(state: JobState) -> Plan:
     own += [action for one in state.wishes.capabilities for action in one.due(state)]
     new = [action for action in own if action and action not in found.actions]
     if new and view.deleted:
-        paced = [pace.paced(state, action, None) for action in new]
-        new = [what for what, _ in paced if isinstance(what, Action)]
-        found = replace(found, wake_at=_first([found.wake_at, *(at for _, at in paced)]))
+        new, again_at = _paced(state, new)
+        found = replace(found, wake_at=_first([found.wake_at, again_at]))
     if state.wishes.until is not None and not view.facts.deleting:
         found = replace(found, wake_at=_first([found.wake_at, state.wishes.until]))
     return _marked(state, replace(found, actions=(*found.actions, *new)) if new else found)
@@ -91,18 +90,26 @@ def _left_alone(state: JobState, *, is_over: bool) -> Plan:
     told, wake = (None, None) if is_over else notices.tell(state)
     own = (action for one in state.wishes.capabilities for action in one.due(state))
     freeing = [action for action in own if action.frees]
-    actions = (*([told] if told else ()), *_overdue(state), *freeing)
-    return Plan(actions=actions, wake_at=_first([wake, overdue.wake_at(state)]))
+    untold = [action for action, _ in _overdue(state)]
+    due, again_at = _paced(state, [*untold, *freeing])
+    actions = (*([told] if told else ()), *due)
+    return Plan(actions=actions, wake_at=_first([wake, overdue.wake_at(state), again_at]))
 
 
-def _overdue(state: JobState) -> list[Action]:
+def _paced(state: JobState, actions: list[Action]) -> tuple[list[Action], float | None]:
+    """Return what is due now of these writes, and when to look again for the rest."""
+    found = [pace.paced(state, action, None) for action in actions]
+    return [what for what, _ in found if isinstance(what, Action)], _first(at for _, at in found)
+
+
+def _overdue(state: JobState) -> list[tuple[Action, None]]:
     """Return the deletions of what must go, of a job whose list cannot be written."""
     if not state.overdue:
         return []
     launcher = stop.hidden(state) or stop.stop(state)[0]
     gone = [one for one in drain.leave(state).removals if overdue.goes(state, one.worker.name)]
     workers = DeleteWorkers(removals=tuple(gone)) if gone else None
-    return [action for action in (launcher, workers) if action]
+    return [(action, None) for action in (launcher, workers) if action]
 
 
 def _marked(state: JobState, found: Plan) -> Plan:
@@ -145,8 +152,7 @@ def _job(state: JobState) -> Plan:
         refused, wake = (None, None) if view.handed_over else notices.refused(state)
         told = notices.tell(state)[0] if refused or view.unread else None
         due: list[Due] = [*_prepared(state), (ended or frozen_execs.end(state), None), (told, wake)]
-        due += [(action, None) for action in _overdue(state)]
-        return _plan(state, [*due, (None, overdue.wake_at(state))])
+        return _plan(state, [*due, *_overdue(state), (None, overdue.wake_at(state))])
     return _steps(state, view.config, view.role)
 
 
@@ -174,7 +180,7 @@ def _steps(state: JobState, config: Config, role: Role) -> Plan:
     due: list[Due] = [(host_list.grow_role(view, role), None)]
     if state.mends_at > state.now:  # no step that follows holds for a list that is not ours
         due += [notices.tell(state), (None, state.mends_at), (None, overdue.wake_at(state))]
-        return _plan(state, [*due, *((action, None) for action in _overdue(state))])
+        return _plan(state, [*due, *_overdue(state)])
     due += [*_prepared(state), (change, wake)]
     due.append((None, moves.wake_at(state)))
     if state.wishes.stop or state.wishes.wanted_back:
@@ -182,9 +188,10 @@ def _steps(state: JobState, config: Config, role: Role) -> Plan:
     if state.resume_at > state.now and any(map(lost_ranks.is_node_lost, state.workers)):
         due.append((None, state.resume_at))
     if change and not change.reminds and WriteConfig not in view.refused:
-        # Every step below relies on the list that is published now.
+        # Every step below relies on the list that is published now. This is the usual change, so
+        # nothing else is looked at.
         untold = _overdue(state) if state.overdue else []
-        return _plan(state, [*due, *((action, None) for action in untold)])
+        return _plan(state, [*due, *untold])
     due.append(config_map.refresh(state, config))
     if not (view.driver_running or state.wishes.stop):
         due.append(launcher_start.recreate(state, config))

@@ -16,6 +16,7 @@ from mpijob_elastic.decide.actions import (
     WriteConfig,
 )
 from mpijob_elastic.decide.state import REFUSED_OFTEN
+from mpijob_elastic.model.job import Deleted
 from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.pod import LauncherPhase, PodFacts, Probe, Refusal
 from mpijob_elastic.model.policy import Policy
@@ -198,6 +199,13 @@ def test_a_launcher_that_was_made_a_moment_ago_goes_as_soon_as_it_may() -> None:
     assert does(view, but="say") == "delete 1:suspended 0:suspended; wake 1"
     later = hiding(-1, created_at=NOW - 5.0)
     assert does(view.but(**later), but="say").startswith("delete launcher, suspended")
+
+
+def test_what_cannot_be_read_and_comes_back_is_deleted_ever_later() -> None:
+    """As the deletions of every other step (pace)."""
+    again = {names.launcher("j"): Deleted(count=6, ago=1.0)}
+    hidden = job(2, launcher=None, known=False, **hiding(-1), **SUSPENDED, hindered_for=TIMEOUT)
+    assert does(hidden.but(deleted=again), but="say") == "delete 1:suspended 0:suspended; wake 39"
 
 
 def test_nor_does_a_worker() -> None:
