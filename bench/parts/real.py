@@ -37,24 +37,42 @@ async def run(setting: Setting) -> Findings:
 
     Raises LabError if no real node is possible, or nothing could be measured.
     """
-    requirements.check()
-    with Cluster.start(
-        name=f"bench-{os.getpid()}", options=Options(nodes=0, real_nodes=1), say=setting.say
-    ) as cluster:
-        load_image(cluster, setting.say)
-        cluster.load_image(build.ensure(delivery.NAME, setting.say))
+    with real_node(setting) as cluster:
         peer, without_peer = rounds(
             cluster, setting, setting.peer.start, ["with the peer"], transcript.run
         )
-        turns = [f"with us, {turn} of {setting.repeat}" for turn in range(1, setting.repeat + 1)]
         ours, without_us = rounds(
-            cluster, setting, partial(_installed, say=setting.say), turns, transcript.run
+            cluster,
+            setting,
+            partial(_installed, say=setting.say),
+            turns_with_us(setting),
+            transcript.run,
         )
     return Findings(
         figures=_figures(ours=ours, peer=peer),
         notes=_notes(peer),
         failures=[*without_peer, *without_us],
     )
+
+
+@contextmanager
+def real_node(setting: Setting) -> Iterator[Cluster]:
+    """Start a control plane with a real node that has the images of training jobs.
+
+    Raises LabError if no real node is possible.
+    """
+    requirements.check()
+    with Cluster.start(
+        name=f"bench-{os.getpid()}", options=Options(nodes=0, real_nodes=1), say=setting.say
+    ) as cluster:
+        load_image(cluster, setting.say)
+        cluster.load_image(build.ensure(delivery.NAME, setting.say))
+        yield cluster
+
+
+def turns_with_us(setting: Setting) -> list[str]:
+    """Return the title of each round with us."""
+    return [f"with us, {turn} of {setting.repeat}" for turn in range(1, setting.repeat + 1)]
 
 
 def rounds(

@@ -1,21 +1,15 @@
 """A job whose ranks start slowly, and whose size changes meanwhile, with the peer and with us."""
 
-import os
 from collections.abc import Callable, Sequence
 
 from bench import targets
 from bench.figures import Figure, Target, measured
 from bench.parts.context import Findings, Setting
-from bench.parts.real import rounds
+from bench.parts.real import real_node, rounds, turns_with_us
 from bench.real import slow
 from bench.real.slow import START, TWICE, Second, SlowRound
 from bench.real.transcript import LIMIT
 from bench.sides import Ours
-from lab.cluster import Cluster
-from lab.images import build, delivery
-from lab.node import requirements
-from lab.options import Options
-from lab.training.job import load_image
 
 SLOWLY = "Ranks that start slowly"
 WHOLE = "both"
@@ -28,14 +22,8 @@ async def run(setting: Setting) -> Findings:
 
     Raises LabError if no real node is possible, or nothing could be measured.
     """
-    requirements.check()
-    with Cluster.start(
-        name=f"bench-{os.getpid()}", options=Options(nodes=0, real_nodes=1), say=setting.say
-    ) as cluster:
-        load_image(cluster, setting.say)
-        cluster.load_image(build.ensure(delivery.NAME, setting.say))
-        turns = [f"with us, {turn} of {setting.repeat}" for turn in range(1, setting.repeat + 1)]
-        ours, without_us = rounds(cluster, setting, Ours().start, turns, slow.run)
+    with real_node(setting) as cluster:
+        ours, without_us = rounds(cluster, setting, Ours().start, turns_with_us(setting), slow.run)
         peer, without_peer = rounds(
             cluster, setting, setting.peer.start, ["with the peer"], slow.run
         )

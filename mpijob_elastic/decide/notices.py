@@ -31,6 +31,10 @@ from mpijob_elastic.model.pod import Launcher, Worker
 # A success within so many seconds after a change of the host list is suspicious: the ring forms
 # again within some seconds, or after a long step.
 SUSPICIOUS_WITHIN = 60.0
+# What comes before a new launcher where the command reads no host list.
+_FIRST_THE_SCRIPT = (
+    f"first give its command horovodrun --host-discovery-script {names.DISCOVER_HOSTS_PATH}; then "
+)
 # Seconds for which the end of a job is news; a controller that was away for longer says nothing.
 NEWS_FOR = 900.0
 # A wanted worker that is not Ready for so many seconds is worth a notice.
@@ -151,12 +155,6 @@ def refused(state: JobState) -> tuple[Note | None, float | None]:
     if note.line in view.facts.notices.splitlines() or due_at <= state.now:
         return note, None
     return None, None if seen is None else due_at
-
-
-# What comes before a new launcher where the command reads no host list.
-_FIRST_THE_SCRIPT = (
-    f"first give its command horovodrun --host-discovery-script {names.DISCOVER_HOSTS_PATH}; then "
-)
 
 
 def suspicious_success(view: JobView) -> Note | None:
