@@ -139,7 +139,7 @@ def _job(state: JobState) -> Plan:
         return Plan()
     if state.foreign:
         return handover.farewell(state)
-    if view.ended and not (view.lingers and state.wishes.stop):
+    if view.is_over(stops=state.wishes.stop != ""):
         # The operator says what the launcher's end means, mostly within a moment.
         return _finish(state)
     # A job of another operator is ours again once it has our list (handover.take_back).

@@ -73,11 +73,7 @@ def _moment(view: JobView, wishes: Wishes, *, now: float) -> Moment:
         now=now,
         stopped=(wishes.stop != "" or view.gated)
         and stop.is_stopped(view, stops=wishes.stop != ""),
-        foreign=wishes.manage.why
-        if wishes.manage
-        else handover.reason(view, now=now)
-        if view.foreign
-        else "",
+        foreign=_foreign(view, wishes, now=now) if view.foreign or wishes.manage else "",
         memory_known=known,
         edited=config is not None and config.memory is not None and not config.signed,
         mends_at=handover.mends_at(config, now=now)
@@ -92,6 +88,13 @@ def _moment(view: JobView, wishes: Wishes, *, now: float) -> Moment:
         if view.memory.renamed
         else {},
     )
+
+
+def _foreign(view: JobView, wishes: Wishes, *, now: float) -> str:
+    """Return the reason why the job is left alone; "" if it is ours."""
+    if wishes.manage:
+        return wishes.manage.why
+    return handover.reason(view, stops=wishes.stop != "", now=now)
 
 
 def _launcher(view: JobView, *, now: float) -> LauncherState:

@@ -43,11 +43,18 @@ UNCOUNTED_PAUSE = 5.0
 _WAIT = re.compile(r"not written to it for (?P<wait>[0-9a-z.]+)")
 
 
-def reason(view: JobView, *, now: float) -> str:
-    """Return the reason why a job is left alone; "" if it is ours, or is to be taken back now."""
-    # A job that has ended gets no write of any operator, so its silence proves nothing.
-    is_silent = not view.facts.finished and _back_at(view) <= now
-    return "" if view.handed_over and (_is_given_back(view) or is_silent) else view.foreign
+def reason(view: JobView, *, stops: bool, now: float) -> str:
+    """Return the reason why a job is left alone; "" if it is ours, or is to be taken back now.
+
+    stops: the job is to be stopped.
+    """
+    # A job that is over gets no write of any operator, so its silence proves nothing. It gets no
+    # write of our list either, so it would never be ours, and a notice on its end would take turns
+    # with the notice HandedOver for ever.
+    if not view.handed_over or view.is_over(stops=stops):
+        return view.foreign
+    is_silent = _back_at(view) <= now
+    return "" if _is_given_back(view) or is_silent else view.foreign
 
 
 def farewell(state: JobState) -> Plan:
@@ -61,7 +68,9 @@ def farewell(state: JobState) -> Plan:
         told = TellUser(ref=view.ref, text=manage.note.line, notes=(manage.note,))
         return Plan() if told.text == view.facts.notices else Plan(actions=(told,))
     if view.handed_over:
-        return Plan(wake_at=None if math.isinf(view.foreign_at) else _back_at(view))
+        is_over = view.is_over(stops=state.wishes.stop != "")
+        is_for_ever = is_over or math.isinf(view.foreign_at)
+        return Plan(wake_at=None if is_for_ever else _back_at(view))
     if not (view.facts.reported and _was_ours(view)):
         return Plan()
     return Plan(actions=(_notice(view, why=state.foreign, wait=SILENT_FOR),))

@@ -308,6 +308,13 @@ class JobView:
         """
         return self.launcher is not None and self.launcher.phase is LauncherPhase.LINGERING
 
+    def is_over(self, *, stops: bool) -> bool:
+        """Tell whether the driver has ended, and nothing of ours is left to do for the launcher.
+
+        stops: the job is to be stopped, so a launcher that lingers has yet to go.
+        """
+        return self.ended and not (self.lingers and stops)
+
     @property
     def over_at(self) -> float | None:
         """The time when the job ended for good; None if it has not.

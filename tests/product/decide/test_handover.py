@@ -12,6 +12,7 @@ from mpijob_elastic.decide.actions import Plan
 from mpijob_elastic.model import bounds
 from mpijob_elastic.model.job import JobView, parse_script
 from mpijob_elastic.model.memory import Memory, Mended
+from mpijob_elastic.model.pod import LauncherPhase
 from tests.builders import NOW, Story, config, job, launcher, pods
 from tests.product.decide.plans import change, does, note, notes, removals, written
 from tests.simulated_writes import apply
@@ -22,6 +23,7 @@ FOREIGN = "its pods carry labels of an operator newer than v0.2.3"
 MINUTES = 60.0
 SAID = "HandedOver: x"
 TWENTY = "HandedOver: x has not written to it for 20m. y"
+LINGERING = launcher(LauncherPhase.LINGERING, container="main", lingering=("proxy",))
 NO_LIST: dict[str, Any] = {"script": None, "published": None}
 
 
@@ -185,6 +187,11 @@ def test_it_is_ours_again_at_once_when_the_key_is_deleted() -> None:
 
 CONTESTED = mended(NOW - 1, count=9).but(replicas=4, launcher=launcher(refreshed="another@1"))
 THEIRS_NOW: dict[str, Any] = {"foreign": FOREIGN}
+# What is over needs no list, so a notice on its end would take turns with the notice HandedOver.
+OVER: dict[str, dict[str, Any]] = {
+    "its driver has ended": {"launcher": LINGERING},
+    "it has succeeded": {"finished": True, "succeeded_at": NOW + 1e5},
+}
 
 
 @pytest.mark.parametrize(
@@ -229,6 +236,22 @@ THEIRS_NOW: dict[str, Any] = {"foreign": FOREIGN}
             NOW + 1e5,
             "nothing",
             id="ended elsewhere",
+        ),
+        *(
+            pytest.param(GIVEN.but(**over), NOW + 1e5, "nothing", id=f"not taken back: {what}")
+            for what, over in OVER.items()
+        ),
+        *(
+            pytest.param(
+                GIVEN.but(**over).configured(**NO_LIST), NOW, "nothing", id=f"given back: {what}"
+            )
+            for what, over in OVER.items()
+        ),
+        pytest.param(
+            GIVEN.but(**OVER["its driver has ended"], suspended_by="annotation"),
+            NOW + 600,
+            "say HandedOver; publish 0 1 2 (HostsPublished)",
+            id="to be suspended, although its driver has ended",
         ),
         pytest.param(
             GIVEN.launched(failures=2).but(backoff_limit=1),
