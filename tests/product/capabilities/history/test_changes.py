@@ -14,6 +14,7 @@ from mpijob_elastic import names
 from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Scaling
 from mpijob_elastic.capabilities.history import QUIET, changes
 from mpijob_elastic.capabilities.history.changes import Sized
+from mpijob_elastic.capabilities.parking import Parked
 from mpijob_elastic.decide import decide
 from mpijob_elastic.decide.actions import WriteConfig
 from mpijob_elastic.model import history
@@ -62,6 +63,7 @@ class World:
                 self._do(action)
             if dies == DIED:
                 break
+        self._hold()
         return dies
 
     def _do(self, action: Any) -> None:
@@ -112,6 +114,7 @@ class World:
         known = replace(self.view.facts.of(Sized) or EDITED, **sized)
         self.view = but(self.view, parked=indices, replicas=size, sized=known)
         self._create(index for index in range(self.view.facts.replicas) if index not in indices)
+        self._hold()
 
     def _create(self, indices: Iterable[int]) -> None:
         """The operator creates the pods that are missing."""
@@ -122,6 +125,18 @@ class World:
         ]
         workers = tuple(sorted((*self.view.workers, *new), key=lambda one: one.index))
         self.view = but(self.view, workers=workers)
+
+    def _hold(self) -> None:
+        """The operator creates the placeholders of parked workers that have no pod any more."""
+        parked = self.view.facts.of(Parked)
+        indices = sorted(parked.skips) if parked else []
+        old = {one.index: one for one in self.view.placeholders}
+        gone = [index for index in indices if not self.view.worker(pods(index)[0])]
+        held = (
+            old.get(index) or pending(index, created_at=self.now, gates=(names.GATE_PARKED,))
+            for index in gone
+        )
+        self.view = replace(self.view, placeholders=tuple(held))
 
     def later(self, seconds: float) -> None:
         self.now += seconds
