@@ -18,6 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any, cast
 
@@ -28,6 +29,7 @@ from mpijob_elastic import capabilities, names
 from mpijob_elastic.act import launcher_execs
 from mpijob_elastic.capabilities import live
 from mpijob_elastic.capabilities.disruption.hook import Evictions
+from mpijob_elastic.capabilities.et_operator.facts import SCALE_INS, SCALE_OUTS, TRAINING_JOBS
 from mpijob_elastic.capabilities.kueue.facts import WORKLOADS
 from mpijob_elastic.decide import decide
 from mpijob_elastic.kube import wire
@@ -181,8 +183,20 @@ EVICTION = {
     "metadata": {"name": "train-worker-0", "namespace": "default"},
     "deleteOptions": {"gracePeriodSeconds": 5, "dryRun": [], "preconditions": {"uid": "w"}},
 }
+# A job with a parked worker, its size as the subresource scale has it, and the worker's placeholder.
+PARKS = mpi_job(
+    name="parks",
+    replicas=3,
+    command=ELASTIC,
+    annotations={names.PARKED: "2"},
+    conditions=["Created"],
+)
+PARKS_SCALE = {**SCALE, "metadata": PARKS["metadata"]}
+PLACEHOLDER = objects.worker(PARKS, 2)
+PLACEHOLDER["spec"]["schedulingGates"] = [{"name": names.GATE_PARKED}]
+JOBS = {"train": JOB, "parks": PARKS}
 CONTEXT = ReviewContext(
-    job=lambda _namespace, _name: capabilities.read(texts.compact(JOB)),
+    job=lambda _namespace, name: capabilities.read(texts.compact(JOBS.get(name, JOB))),
     now=lambda: 1e9,
 )
 TABLES = (handlers.mutating(CONTEXT), handlers.validating(CONTEXT))
@@ -202,6 +216,14 @@ def _reviews(random: Random) -> Iterator[Spots]:
         review(grown, old=JOB, dryRun=True),
         review({**SCALE, "spec": {"replicas": 5}}, old=SCALE, subResource="scale", name="train"),
         review(EVICTION, subResource="eviction"),
+        review(PARKS, old=JOB),
+        review(objects.worker(PARKS, 2)),
+        review(
+            {**PARKS_SCALE, "spec": {"replicas": 2}},
+            old=PARKS_SCALE,
+            subResource="scale",
+            name="parks",
+        ),
     ]
     for document in copy.deepcopy(documents):
         yield texts.spots(document)
@@ -333,6 +355,24 @@ WORKLOAD = {
         "clusterName": "here",
     },
 }
+# A request of et-operator, as its user makes it and while it is carried out.
+SCALE_IN = {
+    "metadata": {"name": "less"},
+    "spec": {
+        "selector": {"name": "train"},
+        "toDelete": {"count": 1, "podNames": ["train-worker-2"]},
+        "timeout": 60,
+    },
+    "status": {
+        "phase": "Scaling",
+        "toDeletePods": ["train-worker-2"],
+        "conditions": [{"type": "Scaling", "lastTransitionTime": "2026-01-01T00:00:00Z"}],
+    },
+}
+SCALE_OUT = {
+    "metadata": {"name": "more"},
+    "spec": {"selector": {"name": "parks"}, "toAdd": {"count": 1}, "timeout": 60},
+}
 KEEPS = frozenset(
     {
         (),
@@ -356,7 +396,7 @@ class Stage:
             enqueue=lambda _: None,
             random=Random(1),
             read=live.READ,
-            capabilities=live.seeing,
+            capabilities=partial(live.seeing, options=live.OPTIONS),
         )
         self._version = 10
         new = copy.deepcopy(JOB)
@@ -365,9 +405,11 @@ class Stage:
             role["template"]["metadata"] = {"labels": {"team": "a"}}
         job = {**new, "status": {**COUNTED["status"], "startTime": "2026-01-01T00:00:00Z"}}
         pods = [objects.launcher(JOB), *(objects.worker(JOB, index) for index in range(3))]
-        workloads = next(
-            one.served.cache for one in caches._by_job if one.served.resource == WORKLOADS
-        )
+        served = {}
+        for one in caches._by_job:
+            served[one.served.resource] = one.served.cache
+            # All is served but et-operator's own jobs, so the requests are ours.
+            one.served.known = one.served.resource != TRAINING_JOBS
         self._kinds: list[tuple[WatchCache[Any], Spots]] = []
         kinds: list[tuple[Any, Object]] = [
             *((caches.jobs, one) for one in (job, new)),
@@ -375,7 +417,11 @@ class Stage:
             (caches.configs, objects.config_map(JOB)),
             (caches.configs, _remembering(objects.config_map(JOB))),
             (caches.roles, objects.role(JOB)),
-            (workloads, WORKLOAD),
+            (served[WORKLOADS], WORKLOAD),
+            (served[SCALE_INS], SCALE_IN),
+            (served[SCALE_OUTS], SCALE_OUT),
+            (caches.jobs, PARKS),
+            (caches.pods, PLACEHOLDER),
         ]
         for cache, document in kinds:
             whole = _identified(document)
@@ -434,10 +480,10 @@ class Stage:
             await cache._read(item)
 
     def _plan(self) -> None:
-        if (
-            view := self._caches.view(JobKey("default", "train"), probes=views.never_asked)
-        ) is not None:
-            decide(view, now=1.8e9)
+        for name in JOBS:
+            view = self._caches.view(JobKey("default", name), probes=views.never_asked)
+            if view is not None:
+                decide(view, now=1.8e9)
 
 
 def _kept(facts: Any) -> int:
