@@ -166,7 +166,8 @@ async def refusing_budgets(client: ApiReader, view: JobView) -> tuple[BudgetFact
 async def surplus(client: ApiReader, view: JobView) -> dict[str, float]:
     """Watch the pods for a second; return the creation times of workers beyond the size, by pod.
 
-    The controller deletes such a worker at once, so a list hardly ever contains such a worker.
+    The controller deletes such a worker at once, so a list hardly ever contains such a worker. The
+    placeholder of a parked worker is below the size, and rightly made.
     """
     query = {
         "labelSelector": names.worker_selector(view.name),
@@ -183,7 +184,7 @@ async def surplus(client: ApiReader, view: JobView) -> dict[str, float]:
                 index = names.worker_index(pod.metadata.name, job=view.name)
                 if (
                     index is not None
-                    and index not in view.wanted
+                    and index >= view.facts.replicas
                     and pod.metadata.job_uid == view.ref.uid
                 ):
                     found[pod.metadata.name] = pod.created_at

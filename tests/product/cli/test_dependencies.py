@@ -89,7 +89,12 @@ async def test_the_newest_warning_that_is_not_ours(tmp_path: Path) -> None:
     assert found == {"train": "unknown, as Events cannot be listed with your rights"}
 
 
-async def test_workers_beyond_the_size_are_seen_that_come_and_go(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "annotations", [{}, {names.PARKED: "1"}], ids=["all are wanted", "one is parked"]
+)
+async def test_workers_beyond_the_size_are_seen_that_come_and_go(
+    annotations: dict[str, str], tmp_path: Path
+) -> None:
     pods = [worlds.worker(1), worlds.worker(2), worlds.worker(7), worlds.worker(8, job="another")]
     pods[3]["metadata"]["name"] = "train-worker-8"
     lines = "".join(
@@ -97,7 +102,7 @@ async def test_workers_beyond_the_size_are_seen_that_come_and_go(tmp_path: Path)
         for pod in pods
         for kind in ("ADDED", "DELETED")
     )
-    [job] = worlds.read([worlds.mpi_job(replicas=2)])
+    [job] = worlds.read([worlds.mpi_job(replicas=2, annotations=annotations)])
     async with reaching(tmp_path, {"pods": web.Response(text=lines)}) as (client, asked):
         found = await dependencies.surplus(client, job.view)
     assert found == dict.fromkeys(["train-worker-2", "train-worker-7"], worlds.CREATED)
