@@ -123,7 +123,9 @@ The lab stays up until Ctrl-C. Try, in another terminal:
   {sys.executable} -m mpijob_elastic get {NAME}
   {sys.executable} -m mpijob_elastic watch {NAME}
   kubectl describe mpijob {NAME}
-  {sys.executable} -m mpijob_elastic dashboard {NAME}"""
+  {sys.executable} -m mpijob_elastic dashboard {NAME}
+Pods are simulated, and only {NAME} has ranks: of a job that you submit `explain` says that nobody
+trains. Webhook and controller run beside the cluster, so `install` refuses to install a second time."""
 
 
 def _logs(stage: Stage) -> str:
