@@ -95,7 +95,7 @@ campaign: lab-binaries  ## Search for hours for what breaks the product (ARGS="h
 	$(if $(ARGS),,$(MAKE) long)
 	$(if $(ARGS),,$(PYTEST) tests -m campaign --ignore=tests/real)
 
-# Five times as many examples; each capability taken away, and the long model check with refused writes; every write that
+# Eight times as many examples; each capability taken away, and the long model check with refused writes; every write that
 # kills or is refused, where CI strikes an eighth by date; the tests of the lab, which CI runs only when they have changed.
 long: lab-binaries  ## What CI leaves out to be quick: some 50 minutes
 	HYPOTHESIS_PROFILE=long $(PYTEST) $(SPREAD) tests/product -m "hypothesis and not campaign"
