@@ -42,6 +42,15 @@ _ACTED_ON = frozenset(
 # Annotations of KubeQueue and koord-queue.
 _SUSPENDED = "scheduling.x-k8s.io/suspend"
 _PRIORITY = "scheduling.x-k8s.io/priority"
+# By whether the job was converted.
+_MAY_BE_A_PATCH = {
+    True: (
+        ". A job without any container may be a patch: then do not use the result, because the "
+        "result has fields that the patch does not have. Write the patch anew for the converted "
+        f"job, an {MPI_JOBS.kind} of {MPI_JOBS.api_version}"
+    ),
+    False: ". A job without any container may be a patch: then nothing is to do",
+}
 _LAUNCHER = "spec.mpiReplicaSpecs.Launcher.template"
 
 
@@ -56,17 +65,18 @@ class Converted:
     notes: tuple[Note, ...]
 
 
-def convert_text(text: str, *, where: str) -> list[Converted]:
+def convert_text(text: str, *, where: str, is_patch: bool = False) -> list[Converted]:
     """Return every object of a YAML or JSON text; `where` names it in errors.
 
-    Raises `Refused` if it is neither.
+    is_patch: the text holds patches, none of them of a job that is converted. Raises `Refused` if
+    the text is neither YAML nor JSON.
     """
     try:
         documents = kubectl_yaml.documents(text)
     except kubectl_yaml.NotYaml as error:
         raise Refused(f"{where} is not YAML: {error}") from error
     return [
-        convert(one, twice=document.twice)
+        convert(one, twice=document.twice, is_patch=is_patch)
         for document in documents
         for one in _objects(document.value, where=where)
     ]
@@ -77,10 +87,11 @@ def names_a_job(text: str) -> bool:
     return _NAMES_A_JOB.search(text) is not None
 
 
-def convert(source: Source, *, twice: Iterable[str] = ()) -> Converted:
+def convert(source: Source, *, twice: Iterable[str] = (), is_patch: bool = False) -> Converted:
     """Convert an object; objects of other kinds stay as they are. Raises `Refused`.
 
-    twice: keys that stand twice in an object of its document.
+    twice: keys that stand twice in an object of its document. is_patch: the object may have a part
+    of its fields only.
     """
     kind = str(source.get("apiVersion", "")), str(source.get("kind", ""))
     converter = CONVERTERS.get(kind)
@@ -100,7 +111,8 @@ def convert(source: Source, *, twice: Iterable[str] = ()) -> Converted:
     try:
         if converter:
             manifest = converter(source, notes)
-        if manifest.get("kind") == MPI_JOBS.kind:
+        is_part = is_patch and kind == (MPI_JOBS.api_version, MPI_JOBS.kind)
+        if manifest.get("kind") == MPI_JOBS.kind and not is_part:
             _about_mpi_job(manifest, notes, is_new=converter is not None)
     except (*_UNLIKE_ITS_TYPE, msgspec.MsgspecError) as error:
         raise Refused(
@@ -163,7 +175,7 @@ def _about_mpi_job(job: Source, notes: Notes, *, is_new: bool) -> None:
         return
     metadata = job.get("metadata", {})
     _about_metadata(metadata, notes)
-    if not _is_readable(job, notes) and not is_new:
+    if not _is_readable(job, notes, is_new=is_new) and not is_new:
         return
     spec = job.get("spec") or {}
     if not is_new:
@@ -172,14 +184,16 @@ def _about_mpi_job(job: Source, notes: Notes, *, is_new: bool) -> None:
     _about_launcher(launcher.get("template") or {}, notes, is_new=is_new)
 
 
-def _is_readable(job: Source, notes: Notes) -> bool:
+def _is_readable(job: Source, notes: Notes, *, is_new: bool) -> bool:
     """Return True if mpi-operator v0.2.3 can read the job.
 
     Adds a note for each field that it cannot read, or drops.
     """
     faults, dropped = operator_types.judge(msgspec.json.encode(job))
+    advice = "" if _has_container(job) else _MAY_BE_A_PATCH[is_new]
     for fault in faults:
-        notes.to_do(fault.field, fault.message)
+        # The launcher stands first, and is missing or has no container.
+        notes.to_do(fault.field, fault.message + (advice if fault is faults[0] else ""))
     for one in dropped:
         # The run policy has notes of its own.
         if one.field.startswith("spec.runPolicy.") or not one.field.startswith("spec."):
@@ -187,6 +201,20 @@ def _is_readable(job: Source, notes: Notes) -> bool:
         if one.known_as not in operator_types.PUT_BACK:
             notes.to_do(one.field, "mpi-operator v0.2.3 drops this field; the job does without it")
     return not faults
+
+
+def _has_container(job: Source) -> bool:
+    """Return True if a role of the job has a container."""
+    roles = _at(job, "spec", "mpiReplicaSpecs")
+    replicas = roles.values() if isinstance(roles, dict) else ()
+    return any(_at(one, "template", "spec", "containers") for one in replicas)
+
+
+def _at(value: Any, *keys: str) -> Any:
+    """Return what stands below these keys, one in the other; None if nothing does."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
 
 
 def _about_metadata(metadata: Source, notes: Notes) -> None:

@@ -1,5 +1,6 @@
 """Convert a file, a folder with its subfolders, standard input, or a job in the cluster."""
 
+import os
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -11,8 +12,9 @@ from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
-from upgrade import conversion
+from upgrade import conversion, kustomizations
 from upgrade.conversion import Converted
+from upgrade.notes import Note
 
 STANDARD_INPUT = Path("-")
 _STDIN = "standard input"
@@ -38,27 +40,33 @@ class File:
     skipped: str = ""
     #: The file was skipped, although it seems to hold a job.
     to_do: bool = False
+    #: Notes on a kustomization, whether it was skipped or not.
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def called(self) -> str:
+        """What messages call the file."""
+        return self.known_as or str(self.name)
 
 
 def convert(source: Path) -> list[File]:
     """Convert everything before anything is written.
 
     A folder may hold templates, values and patches: a file there that is not YAML, or has no
-    objects, is skipped. Raises `Refused` and OSError.
+    objects, is skipped, and so is a patch of a job of an old kind. Raises `Refused` and OSError.
     """
     if source == STANDARD_INPUT:
         text = _decoded(sys.stdin.buffer.read(), _STDIN)
         return [_converted(text, Path("stdin.yaml"), known_as=_STDIN)]
     if not source.is_dir():
         return [_converted(_decoded(source.read_bytes(), source.name), Path(source.name))]
-    found = sorted(
-        path for path in source.rglob("*") if path.suffix in _SUFFIXES and path.is_file()
-    )
+    found = sorted(path for path in source.rglob("*") if _is_read(path))
     if not found:
         raise Refused(
             f"{source} holds no {', '.join(_SUFFIXES)} files; name a folder with manifests"
         )
-    return [_converted_or_skipped(path, path.relative_to(source)) for path in found]
+    patches = _patches(found)
+    return [_converted_or_skipped(path, source, patches.get(_real(path))) for path in found]
 
 
 async def convert_live(client: ApiReader, wanted: str, namespace: str) -> File:
@@ -95,7 +103,8 @@ def write(files: Iterable[File], folder: Path | None, *, say: Callable[[str], No
         sys.stdout.write(conversion.render(one for file in kept for one in file.objects))
     else:
         _write_into(folder, kept)
-    notes = (note for file in kept for one in file.objects for note in one.notes)
+    notes = [note for file in kept for one in file.objects for note in one.notes]
+    notes += [note for file in files for note in file.notes]
     return not any(file.to_do for file in files) and not any(note.to_do for note in notes)
 
 
@@ -105,7 +114,7 @@ def _write_into(folder: Path, files: Iterable[File]) -> None:
         path = folder / file.name.with_suffix(".yaml")
         if (other := targets.setdefault(path, file)) is not file:
             raise Refused(
-                f"{other.name} and {file.name} would both become {path}; rename one of them"
+                f"{other.called} and {file.called} would both become {path}; rename one of them"
             )
     if there := [str(path) for path in targets if path.exists()]:
         raise Refused(f"{', '.join(there)}: already exists; choose an empty folder for --output")
@@ -116,20 +125,49 @@ def _write_into(folder: Path, files: Iterable[File]) -> None:
 
 def _told(file: File) -> list[str]:
     """Return the lines about a file."""
-    name = file.known_as or file.name
+    name = file.called
+    lines = [f"{name}: {note}" for note in file.notes]
     if file.skipped:
-        return [f"{name}: {'to do: ' if file.to_do else ''}skipped: {file.skipped}"]
-    return [f"{name}: {one.subject}: {note}" for one in file.objects for note in one.notes]
+        return [f"{name}: {'to do: ' if file.to_do else ''}skipped: {file.skipped}", *lines]
+    return lines + [f"{name}: {one.subject}: {note}" for one in file.objects for note in one.notes]
 
 
-def _converted_or_skipped(path: Path, name: Path) -> File:
-    content = path.read_bytes()
+def _is_read(path: Path) -> bool:
+    is_known = path.suffix in _SUFFIXES or path.name in kustomizations.FILE_NAMES
+    return is_known and path.is_file()
+
+
+def _real(path: Path) -> str:
+    return os.path.realpath(path)
+
+
+def _patches(found: Iterable[Path]) -> dict[str, Path]:
+    """Return the kustomization that names a file as a patch, by the real path of the file."""
+    return {
+        _real(path.parent / patch): path
+        for path in found
+        if path.name in kustomizations.FILE_NAMES
+        for patch in kustomizations.read(path.read_bytes().decode(errors="replace")).paths
+    }
+
+
+def _converted_or_skipped(path: Path, folder: Path, named_by: Path | None) -> File:
+    """Convert a file of a folder; `named_by` is the kustomization that names it as a patch."""
+    name, content = path.relative_to(folder), path.read_bytes()
+    text = content.decode(errors="replace")
+    if named_by and (job := kustomizations.job_of(text)):
+        where = f"{named_by.relative_to(folder)} names the file as a patch"
+        skipped = f"{where}; {kustomizations.advice(job)}"
+        return File(name=name, skipped=skipped, to_do=True)
     try:
-        return _converted(_decoded(content, str(name)), name)
+        return _converted(_decoded(content, str(name)), name, is_patch=named_by is not None)
     except Refused as refused:
-        to_do = conversion.names_a_job(content.decode(errors="replace"))
+        notes = _about_kustomization(text, name)
+        # The notes on a kustomization name the jobs in it.
+        to_do = not _is_kustomization(text, name) and conversion.names_a_job(text)
         advice = "; it seems to hold a job: render it first, or convert it by hand"
-        return File(name=name, skipped=f"{refused}{advice if to_do else ''}", to_do=to_do)
+        skipped = f"{refused}{advice if to_do else ''}"
+        return File(name=name, skipped=skipped, to_do=to_do, notes=notes)
 
 
 def _decoded(content: bytes, name: str) -> str:
@@ -139,7 +177,20 @@ def _decoded(content: bytes, name: str) -> str:
         raise Refused(f"{name} is not UTF-8: {error}") from error
 
 
-def _converted(text: str, name: Path, *, known_as: str = "") -> File:
+def _converted(text: str, name: Path, *, known_as: str = "", is_patch: bool = False) -> File:
     where = known_as or str(name)
-    objects = tuple(conversion.convert_text(text, where=where))
-    return File(name=name, known_as=known_as, objects=objects)
+    objects = tuple(conversion.convert_text(text, where=where, is_patch=is_patch))
+    notes = _about_kustomization(text, name)
+    if name.name in kustomizations.FILE_NAMES:
+        # kustomize does not find Kustomization.yaml.
+        name, known_as = name.with_name(kustomizations.FILE_NAMES[0]), where
+    return File(name=name, known_as=known_as, objects=objects, notes=notes)
+
+
+def _is_kustomization(text: str, name: Path) -> bool:
+    return name.name in kustomizations.FILE_NAMES and kustomizations.read(text).readable
+
+
+def _about_kustomization(text: str, name: Path) -> tuple[Note, ...]:
+    """Return the notes on a kustomization; none on another file."""
+    return kustomizations.read(text).notes if _is_kustomization(text, name) else ()

@@ -209,7 +209,8 @@ def convert(
     """Turn MPIJobs v1alpha2 and et-operator's TrainingJobs into elastic MPIJobs v1, as YAML.
 
     Objects of other kinds stay as they are. What became of a field, and what is left to do, is a
-    line on standard error and a comment. In a folder, a file without objects is skipped.
+    line on standard error and a comment. In a folder, a file without objects is skipped, and so
+    is a patch for kustomize of a job of an old kind.
 
     For example:
 

@@ -476,3 +476,25 @@ def test_devices_that_et_operator_does_not_count_are_named() -> None:
     assert job["spec"]["slotsPerWorker"] == 1
     assert "spec.slotsPerWorker: 1, because et-operator counts nvidia.com/gpu only" in said(notes)
     assert "amd.com/gpu: 4" in said(notes)
+
+
+@pytest.mark.parametrize(
+    ("make", "spec", "says"),
+    [
+        (training_job, {"slotsPerWorker": 2}, "the result has fields that the patch does not have"),
+        (
+            old_job,
+            {"mpiReplicaSpecs": {"Worker": {"replicas": 4}}},
+            "the result has fields that the patch does not have",
+        ),
+        (new_job, {"slotsPerWorker": 2}, "nothing is to do"),
+        (new_job, None, "nothing is to do"),
+        (new_job, {"mpiReplicaSpecs": {"Launcher": {"template": None}}}, "nothing is to do"),
+    ],
+)
+def test_a_job_without_any_container_may_be_a_patch(make: Any, spec: Job, says: str) -> None:
+    _, notes = converted({**make(), "spec": spec})
+    [line] = [text for text in to_do(notes).values() if "may be a patch" in text]
+    assert says in line
+    _, notes = converted(changed(make(), *OLD_LAUNCHER, "template", "spec", to={}))
+    assert "may be a patch" not in said(notes)
