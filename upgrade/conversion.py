@@ -24,8 +24,11 @@ from upgrade.old_names import Source
 
 _SCALERS = frozenset({(ET, "ScaleIn"), (ET, "ScaleOut")})
 _SCALER_ADVICE = (
-    f"edit the job's replicas instead, within {names.MIN_REPLICAS} and {names.MAX_REPLICAS}; "
-    "with `mpijob-elastic install --overlay et-operator` it is carried out as it is"
+    "a cluster without et-operator's definition of {kind}s refuses it, so `kubectl apply` ends "
+    "with 1 after it has created the other objects of the file. Remove it from the file, and edit "
+    f"the job's replicas instead, within {names.MIN_REPLICAS} and {names.MAX_REPLICAS}; or keep "
+    f"it, and install with `{names.PROGRAM} install --overlay et-operator`, which brings the "
+    "definition and carries it out"
 )
 _OLD_DEFINITION = ("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition")
 _DEFINITION_ADVICE = (
@@ -105,7 +108,7 @@ def convert(source: Source, *, twice: Iterable[str] = (), is_patch: bool = False
     for key in sorted(set(twice)):
         notes.to_do(key, "stands twice in an object; the last one counts, as for kubectl")
     if kind in _SCALERS:
-        notes.add("kind", _SCALER_ADVICE)
+        notes.to_do("kind", _SCALER_ADVICE.format(kind=kind[1]))
     if kind == _OLD_DEFINITION and metadata.get("name") == crd.NAME:
         notes.add("apiVersion", _DEFINITION_ADVICE)
     try:

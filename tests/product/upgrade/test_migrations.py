@@ -498,3 +498,19 @@ def test_a_job_without_any_container_may_be_a_patch(make: Any, spec: Job, says: 
     assert says in line
     _, notes = converted(changed(make(), *OLD_LAUNCHER, "template", "spec", to={}))
     assert "may be a patch" not in said(notes)
+
+
+@pytest.mark.parametrize("kind", ["ScaleIn", "ScaleOut"])
+def test_a_request_that_stops_kubectl_apply_is_named(kind: str) -> None:
+    source = {
+        "apiVersion": "kai.alibabacloud.com/v1alpha1",
+        "kind": kind,
+        "metadata": {"name": "a"},
+    }
+    job, notes = converted(source)
+    assert job == source
+    line = to_do(notes)["kind"]
+    assert f"without et-operator's definition of {kind}s refuses it" in line
+    assert "`kubectl apply` ends with 1 after it has created the other objects of the file" in line
+    assert "Remove it from the file" in line
+    assert "`mpijob-elastic install --overlay et-operator`" in line
