@@ -140,6 +140,7 @@ class ReplicaSpec(Wire, frozen=True):
     """Launcher or Worker."""
 
     replicas: int | None = None
+    restart_policy: Any = None  # any value
     template: PodTemplate | None = None
 
 
@@ -227,6 +228,11 @@ class MPIJob(Wire, frozen=True, dict=True, gc=True):
     def slots(self) -> int:
         """Slots of each worker, at least 1."""
         return max(1, (self.spec.slots_per_worker if self.spec else None) or 1)
+
+    def restart_policy(self, role: str) -> object:
+        """Return the restart policy of the launcher or the workers, which may be any value."""
+        one = self._role(role)
+        return one.restart_policy if one else None
 
     def containers(self, role: str) -> list[Container]:
         """Return the containers of the launcher's or the workers' template."""
@@ -365,8 +371,11 @@ class MPIJob(Wire, frozen=True, dict=True, gc=True):
             None,
         )
 
+    def _role(self, role: str) -> ReplicaSpec | None:
+        return self._specs.launcher if role == names.ROLE_LAUNCHER else self._specs.worker
+
     def _template(self, role: str) -> PodTemplate:
-        replica = self._specs.launcher if role == names.ROLE_LAUNCHER else self._specs.worker
+        replica = self._role(role)
         return (replica.template if replica else None) or PodTemplate()
 
     def _meta(self, role: str) -> TemplateMeta:

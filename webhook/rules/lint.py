@@ -9,6 +9,7 @@ characters
 from collections.abc import Iterator, Sequence
 
 from mpijob_elastic import names
+from mpijob_elastic.model import near_names
 from mpijob_elastic.model.horovodrun import HOROVODRUN, Launch
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
@@ -23,6 +24,13 @@ _LEAST_GLOO_TIMEOUT = 10
 # Seconds that Horovod allows for --blacklist-cooldown-range (discovery.py).
 _COOLDOWN = (1, 3600)
 _LONGEST_HOSTNAME = 63
+# [operator] deletes the workers of a job that has ended for exactly the first two values, and keeps
+# them for any other.
+_CLEANS, _KEEPS = ("Running", "All"), "None"
+# [operator] copies any other value into the pods; it makes ExitCode Never.
+_RESTARTS = ("Never", "OnFailure", "Always", "ExitCode")
+# Characters of a value that a warning shows.
+_SHOWN = 64
 _ASKING = (
     names.MIN_REPLICAS,
     names.MAX_REPLICAS,
@@ -62,6 +70,7 @@ def _findings(job: MPIJob, about: JobFacts, rooms: Sequence[Admission]) -> Itera
     elif asks and about.policy.enabled is not False:
         yield f"this job is not elastic: {_reason(about.launch)}"
     yield from _name(about)
+    yield from _values(job)
     for known in about.asked:
         if known.elastic_only and not about.acts_elastic:
             yield f"{known.elastic_only} has no effect: this job is not elastic"
@@ -176,6 +185,37 @@ def _sidecars(job: MPIJob) -> Iterator[str]:
             f"workers have {len(workers)} containers and no spec.mainContainer: "
             f"ranks start in the first, {first}"
         )
+
+
+def _values(job: MPIJob) -> Iterator[str]:
+    """Yield a warning on each value that is none of those that the operator compares it with."""
+    spec = job.spec
+    if spec is None:
+        return
+    yield from _clean_pod_policy(spec.clean_pod_policy or _KEEPS)
+    for role in (names.ROLE_LAUNCHER, names.ROLE_WORKER):
+        yield from _restart_policy(role, job.restart_policy(role) or _RESTARTS[0])
+
+
+def _clean_pod_policy(written: str) -> Iterator[str]:
+    meant = near_names.nearest(written, (*_CLEANS, _KEEPS))
+    # The workers stay for every value but two, so a misspelt None does what its author means.
+    if written in _CLEANS or meant == _KEEPS:
+        return
+    advice = f": did you mean {meant}?" if meant else "; to have them deleted, write Running"
+    yield (
+        f'spec.cleanPodPolicy: "{written[:_SHOWN]}" keeps the workers and their resources after '
+        f"the job's end{advice}"
+    )
+
+
+def _restart_policy(role: str, written: object) -> Iterator[str]:
+    if not isinstance(written, str) or written in _RESTARTS:
+        return
+    meant = near_names.nearest(written, _RESTARTS)
+    advice = f"did you mean {meant}?" if meant else "use Never, OnFailure or Always"
+    field = f"spec.mpiReplicaSpecs.{role.capitalize()}.restartPolicy"
+    yield f'{field}: "{written[:_SHOWN]}": the API server refuses such pods; {advice}'
 
 
 def _name(job: JobFacts) -> Iterator[str]:

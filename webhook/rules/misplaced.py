@@ -3,11 +3,10 @@
 Pure. A field stands in the wrong place, has a typing error, or is newer than the operator.
 """
 
-import difflib
 from collections.abc import Iterable
 
 from mpijob_elastic import names
-from mpijob_elastic.model import operator_types
+from mpijob_elastic.model import near_names, operator_types
 from mpijob_elastic.model.operator_types import Dropped
 
 # What the loss of an important field means, by `STRUCT.FIELD`.
@@ -17,6 +16,8 @@ _MEANS = {
     ),
     "Container.startupProbe": "the other probes begin at once",
     "Handler.sleep": "no handler is left, so the pods are refused",
+    # It is a field of Kubernetes, not a misspelt supplementalGroups.
+    "PodSecurityContext.supplementalGroupsPolicy": "the pods do without it",
     "PodSpec.resourceClaims": "the pods get none of these devices",
     "PodSpec.topologySpreadConstraints": "the pods are not spread",
     "Probe.grpc": "no handler is left, so the pods are refused",
@@ -30,9 +31,6 @@ _PLACES = (
     ("PodSpec", "write it below template.spec of Launcher or Worker in spec.mpiReplicaSpecs"),
     ("RunPolicy", "write it below spec.runPolicy"),
 )
-# How alike a name is to the name that was meant: a letter or two differ.
-_ALIKE = 0.85
-_LONGEST_NAME = 64
 
 
 def is_told(one: Dropped) -> bool:
@@ -60,6 +58,5 @@ def meaning(one: Dropped) -> str:
 
 
 def _instead(field: str, known: Iterable[str], *, otherwise: str = "it has no effect") -> str:
-    meant = {name.lower(): name for name in known}
-    near = difflib.get_close_matches(field[:_LONGEST_NAME].lower(), meant, n=1, cutoff=_ALIKE)
-    return f"did you mean {meant[near[0]]}?" if near else otherwise
+    meant = near_names.nearest(field, known)
+    return f"did you mean {meant}?" if meant else otherwise

@@ -246,6 +246,69 @@ def test_a_new_job_is_told_what_is_doubtful(job: Object, warning: str) -> None:
     assert all(len(found) <= 120 for found in warnings)
 
 
+KEEPS = "keeps the workers and their resources after the job's end"
+REFUSES = "the API server refuses such pods"
+
+
+@pytest.mark.parametrize("made", [good, plain])
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        ("running", f"{KEEPS}: did you mean Running?"),
+        ("Runing", f"{KEEPS}: did you mean Running?"),  # codespell:ignore
+        ("Rnuning", f"{KEEPS}: did you mean Running?"),
+        ("all", f"{KEEPS}: did you mean All?"),
+        (" All", f"{KEEPS}: did you mean All?"),
+        ("Delete", f"{KEEPS}; to have them deleted, write Running"),
+        ("Running" * 1000, f"{KEEPS}; to have them deleted, write Running"),
+        ("Running", ""),
+        ("All", ""),
+        # The workers of these jobs stay on purpose.
+        ("None", ""),
+        ("none", ""),
+        ("", ""),
+        (None, ""),
+    ],
+)
+def test_a_clean_pod_policy_that_keeps_the_workers_by_a_mistake_is_told(
+    made: Any, written: str | None, says: str
+) -> None:
+    shown = "" if written is None else written[:64]
+    told = [f'spec.cleanPodPolicy: "{shown}" {says}'] if says else []
+    assert list(said(made(cleanPodPolicy=written))) == told
+
+
+@pytest.mark.parametrize("role", ["Launcher", "Worker"])
+@pytest.mark.parametrize(
+    ("written", "says"),
+    [
+        ("never", f"{REFUSES}; did you mean Never?"),
+        ("onFailure", f"{REFUSES}; did you mean OnFailure?"),
+        ("Sometimes", f"{REFUSES}; use Never, OnFailure or Always"),
+        ("exitcode", f"{REFUSES}; did you mean ExitCode?"),
+        (5, ""),  # refused before
+        ("ExitCode", ""),
+        ("Always", ""),
+        ("", ""),
+        (None, ""),
+    ],
+)
+def test_a_restart_policy_that_no_pod_may_have_is_told(
+    role: str, written: object, says: str
+) -> None:
+    job = plain()
+    job["spec"]["mpiReplicaSpecs"][role]["restartPolicy"] = written
+    field = f"spec.mpiReplicaSpecs.{role}.restartPolicy"
+    assert list(said(job)) == ([f'{field}: "{written}": {says}'] if says else [])
+
+
+def test_an_edit_of_a_value_is_told_once() -> None:
+    before, after = good(cleanPodPolicy="Running"), good(cleanPodPolicy="running")
+    [told] = answers.verdict(after, before).warnings
+    assert told.endswith("did you mean Running?")
+    assert answers.verdict(after, copy.deepcopy(after)).warnings == ()
+
+
 def test_a_handful_at_most() -> None:
     command = ["horovodrun", "-np", "99", "--max-np", "4", "--host-discovery-script", "/x.sh", "x"]
     assert (
