@@ -229,6 +229,10 @@ class MPIJob(Wire, frozen=True, dict=True, gc=True):
         """Slots of each worker, at least 1."""
         return max(1, (self.spec.slots_per_worker if self.spec else None) or 1)
 
+    def describes(self, role: str) -> bool:
+        """Return True if the job has a launcher or workers: the operator runs one without them."""
+        return self._role(role) is not None
+
     def restart_policy(self, role: str) -> object:
         """Return the restart policy of the launcher or the workers, which may be any value."""
         one = self._role(role)

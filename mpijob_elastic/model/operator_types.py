@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from mpijob_elastic.kube import meta
+from mpijob_elastic.model import near_names
 from mpijob_elastic.model.wire import seconds
 
 # Dropped fields that the webhook gives back to the pods.
@@ -58,6 +59,14 @@ def _absent(field: str, remedy: str) -> Fault:
     return Fault(field=field, message=f"is missing; {remedy}. {_WHY}", kind=field)
 
 
+def _asked(field: str, question: str) -> Fault:
+    return Fault(field=field, message=f"is missing; {question} {_WHY}", kind=field)
+
+
+_NO_LAUNCHER = _absent("spec.mpiReplicaSpecs.Launcher", "describe the launcher there")
+_NO_CONTAINER = _absent(
+    "spec.mpiReplicaSpecs.Launcher.template.spec.containers", "give the launcher a container"
+)
 NO_SIZE = _absent("spec.mpiReplicaSpecs.Worker.replicas", "write the number of workers")
 
 _TYPES = msgspec.json.decode(
@@ -126,9 +135,9 @@ def judge(raw: bytes | msgspec.Raw) -> tuple[list[Fault], list[Dropped]]:
         raise meta.TooLarge(f"it has more than {meta.MOST_VALUES:,} values")
     job = _decoder.decode(text)
     parts = {name: msgspec.json.decode(job.get(name, b"null")) for name in ("spec", "status")}
-    faults, dropped = list(_missing(parts["spec"])), list(_other_roles(parts["spec"]))
+    faults, dropped = list[Fault](), _other_roles(parts["spec"])
     _walk(parts, "MPIJob", None, faults, dropped)
-    return faults, dropped
+    return [*_missing(parts["spec"], dropped), *faults][:MOST], dropped
 
 
 def _values(text: bytes) -> int:
@@ -140,22 +149,25 @@ def _values(text: bytes) -> int:
     return sum(map(text.count, (b",", b"{", b"[")))
 
 
-def _missing(spec: object) -> Iterator[Fault]:
+def _missing(spec: object, dropped: Iterable[Dropped]) -> Iterator[Fault]:
     """Yield a fault for each missing field that the operator uses without a check.
 
-    See syncHandler and newLauncher in its mpi_job_controller.go.
+    The message names a dropped field that seems to be the missing one. See syncHandler and
+    newLauncher in the operator's mpi_job_controller.go.
     """
     roles = _at(spec, "mpiReplicaSpecs")
     launcher, worker = _at(roles, "Launcher"), _at(roles, "Worker")
+    found = []
     if launcher is None:
-        yield _absent("spec.mpiReplicaSpecs.Launcher", "describe the launcher there")
+        found.append(_NO_LAUNCHER)
     elif not _at(launcher, "template", "spec", "containers"):
-        yield _absent(
-            "spec.mpiReplicaSpecs.Launcher.template.spec.containers",
-            "give the launcher a container",
-        )
+        found.append(_NO_CONTAINER)
     if worker is not None and _at(worker, "replicas") is None:
-        yield NO_SIZE
+        found.append(NO_SIZE)
+    unknown = [one.field for one in dropped]
+    for fault in found:
+        near = near_names.stand_in(fault.field, unknown)
+        yield _asked(fault.field, near.question) if near else fault
 
 
 def _other_roles(spec: object) -> list[Dropped]:

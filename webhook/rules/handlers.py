@@ -143,23 +143,28 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
             # Raises `TooLarge` if we could not keep the job's facts, and write to the job.
             job_facts.kept_later(new, before=old)
         verdict = validate.judged(
-            job, before, new=new, old=old, context=context, dry_run=request.dry_run
+            job, before, new=new, old=old, context=context, lost=lost, dry_run=request.dry_run
         )
         if old and old.finished:
             return verdict
-        told = _shortages(context, request, new, more=new.workers - (old.workers if old else 0))
+        more = new.workers - (old.workers if old else 0)
+        told = _shortages(
+            context, request, new, more=0 if validate.refuses_size(verdict.refusals) else more
+        )
         if context.restores_labels:
             former = None if before is None else request.old_object
             told += pod_templates.new_rules(request.object, former, taken=context.taken)
         if old and old.reported and (old.elastic or new.elastic):
             queued = names.GATE_QUEUED in new.gates
             told += pod_templates.changed(request.object, request.old_object, queued=queued)
-        return _warning(verdict, *told, *(validate.dropped(lost) if is_new else ()))
+        return _warning(verdict, *told, *(validate.dropped(lost, job) if is_new else ()))
 
     def scaled(request: Request) -> Verdict:
         after, before = _scales.decode(request.object), _scales.decode(request.old_object)
         job = context.job(request.namespace, request.name)
         verdict = validate.scaled(after, before, job, context=context, dry_run=request.dry_run)
+        if validate.refuses_size(verdict.refusals):
+            return verdict
         more = after.spec.replicas - before.spec.replicas
         return _warning(verdict, *_shortages(context, request, job, more=more))
 

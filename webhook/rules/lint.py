@@ -39,19 +39,35 @@ _ASKING = (
 )
 
 
-def created(job: MPIJob, facts: JobFacts, rooms: Sequence[Admission]) -> tuple[str, ...]:
-    """Return the warnings about a new job; rooms: the rules of capabilities."""
-    return tuple(_findings(job, facts, rooms))[:MOST]
+def created(
+    job: MPIJob, facts: JobFacts, rooms: Sequence[Admission], *, size_stands: bool = True
+) -> tuple[str, ...]:
+    """Return the warnings about a new job; rooms: the rules of capabilities.
+
+    size_stands: False if the size is refused or no workers are described, so that nothing is to be
+    said of horovodrun's own limits.
+    """
+    return tuple(_findings(job, facts, rooms, size_stands=size_stands))[:MOST]
 
 
 def updated(
-    job: MPIJob, before: MPIJob, *, new: JobFacts, old: JobFacts, rooms: Sequence[Admission]
+    job: MPIJob,
+    before: MPIJob,
+    *,
+    new: JobFacts,
+    old: JobFacts,
+    rooms: Sequence[Admission],
+    size_stands: bool = True,
 ) -> tuple[str, ...]:
-    """Return the new warnings after an update; `new` and `old`: the facts of both versions."""
+    """Return the new warnings after an update; `new` and `old`: the facts of both versions.
+
+    size_stands: see `created`.
+    """
     if _read_of(job) == _read_of(before):
         return ()
     known = set(_findings(before, old, rooms))
-    return tuple(found for found in _findings(job, new, rooms) if found not in known)[:MOST]
+    findings = _findings(job, new, rooms, size_stands=size_stands)
+    return tuple(found for found in findings if found not in known)[:MOST]
 
 
 def _read_of(job: MPIJob) -> tuple[object, ...]:
@@ -59,13 +75,16 @@ def _read_of(job: MPIJob) -> tuple[object, ...]:
     return job.spec, job.metadata.annotations, job.metadata.labels
 
 
-def _findings(job: MPIJob, about: JobFacts, rooms: Sequence[Admission]) -> Iterator[str]:
+def _findings(
+    job: MPIJob, about: JobFacts, rooms: Sequence[Admission], *, size_stands: bool = True
+) -> Iterator[str]:
     asks = any(known.sized for known in about.asked) or any(
         key in job.metadata.annotations for key in _ASKING
     )
     if about.elastic:
         yield from _command(about)
-        yield from size.doubts(about, about.workers)
+        if size_stands:
+            yield from size.doubts(about, about.workers)
         yield from _sidecars(job)
     elif asks and about.policy.enabled is not False:
         yield f"this job is not elastic: {_reason(about.launch)}"

@@ -28,7 +28,8 @@ _NAMED = 3
 # second, so a typing error in the size holds up all jobs for hours.
 _LARGE, _LARGER = 1_000, 10
 SCALES = Resource(group="autoscaling", version="v1", plural="mpijobs/scale", kind="Scale")
-REPLICAS_FIELD = "spec.mpiReplicaSpecs.Worker.replicas"
+WORKER_FIELD = "spec.mpiReplicaSpecs.Worker"
+REPLICAS_FIELD = f"{WORKER_FIELD}.replicas"
 SCALE_FIELD = "spec.replicas"
 # The effect of a smaller and of a larger size on a job that is not elastic.
 KEPT = "this job is not elastic, so its surplus workers keep running"

@@ -18,10 +18,11 @@ import msgspec
 
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.kube import meta
-from mpijob_elastic.model import operator_types, phrases
+from mpijob_elastic.model import near_names, operator_types, phrases
 from mpijob_elastic.model.bounds import LATER, LONGEST_NOTICES
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import Metadata, MPIJob
+from mpijob_elastic.model.near_names import StandIn
 from mpijob_elastic.model.operator_types import Dropped, Fault
 from mpijob_elastic.model.wire import Wire
 from webhook.rules import budgets, lint, misplaced, size
@@ -30,11 +31,13 @@ from webhook.rules.review import MOST, Refusal, Request, Verdict
 from webhook.rules.size import Scale
 
 SLOTS_FIELD = "spec.slotsPerWorker"
-# Annotations that the controller writes; and all known annotations, with those that users write.
 # Prefixes that people write instead of ours, without case and anything but letters.
 _LETTERS = re.compile(r"[^a-z]")
 _NEARLY_OURS = frozenset({"mpijobelastic", "mpijobselastic", "mpielastic"})
 _PARKED_FIELD = f"metadata.annotations[{names.PARKED}]"
+# The fields under which a size is refused.
+_SIZE_FIELDS = (size.WORKER_FIELD, size.REPLICAS_FIELD, _PARKED_FIELD, size.SCALE_FIELD)
+# Annotations that the controller writes; and all known annotations, with those that users write.
 _OURS = frozenset({names.STATUS, names.PHASE, names.CHANGE, names.SCALED_BY})
 _KNOWN = capabilities.KEYS | _OURS
 # The most bytes of all other annotations together: the API server takes 256 KiB, and notices on
@@ -54,44 +57,63 @@ def judged(
     new: JobFacts,
     old: JobFacts | None,
     context: ReviewContext,
+    lost: Sequence[Dropped] = (),
     dry_run: bool = False,
 ) -> Verdict:
     """Return the verdict on an MPIJob.
 
-    `new` and `old` are the facts of both versions; `before` and `old` are None for a new job. A dry
-    run also shows the effect of a change of size.
+    `new` and `old` are the facts of both versions; `before` and `old` are None for a new job.
+    `lost`: the fields that the operator drops. A dry run also shows the effect of a change of size.
     """
     rooms, lookup = context.rooms, context.lookup
     of_rooms = [fault for one in rooms for fault in one.refusals(job, new, old, lookup)]
+    no_workers = _no_workers(job, new, lost)
     refusals = (
         *(_no_pods(new) if old is None else ()),
         *_bad_annotations(new, old),
-        *_out_of_bounds(new, old, of_rooms),
+        *_out_of_bounds(new, old, of_rooms, no_workers),
         *_past_the_gate(job, new, before, old),
         *_no_room(job, new, before, old),
         *of_rooms,
     )
     if old and old.finished:
         return Verdict(refusals=refusals)
+    is_refused = refuses_size(refusals)
+    size_stands = not (is_refused or no_workers)
     warnings = [
         *_unknown_annotations(
             job.metadata.annotations, before.metadata.annotations if before else {}
         )
     ]
+    was_there = before is None or before.describes(names.ROLE_WORKER)
+    if no_workers and was_there and not is_refused:
+        warnings.append(f"{size.WORKER_FIELD}: {no_workers}")
     if before is None or old is None:
-        warnings += lint.created(job, new, rooms)
+        warnings += lint.created(job, new, rooms, size_stands=size_stands)
     else:
         if old.reported:
             warnings += [
                 *_changes(new, old),
                 *(said for one in rooms for said in one.edits(new, old)),
             ]
-        warnings += lint.updated(job, before, new=new, old=old, rooms=rooms)
-        if dry_run and (shown := size.change(new, before=old.replicas, after=new.replicas)):
+        warnings += lint.updated(
+            job, before, new=new, old=old, rooms=rooms, size_stands=size_stands
+        )
+        if (
+            dry_run
+            and size_stands
+            and (shown := size.change(new, before=old.replicas, after=new.replicas))
+        ):
             warnings.append(shown)
     warnings += (said for one in rooms for said in one.warnings(job, new, old, lookup))
-    warnings += budgets.warnings(new, old, lookup)
+    if size_stands:
+        warnings += budgets.warnings(new, old, lookup)
     return Verdict(refusals=refusals, warnings=tuple(warnings))
+
+
+def refuses_size(refusals: Iterable[Refusal]) -> bool:
+    """Tell whether a size is refused: then nothing else is said of the same size."""
+    return any(one.field in _SIZE_FIELDS for one in refusals)
 
 
 def edited(new: JobFacts, old: JobFacts) -> JobFacts:
@@ -123,10 +145,16 @@ def stops_the_operator(faults: Sequence[Fault], before: Sequence[Fault]) -> Verd
     return Verdict(warnings=tuple(map(str, faults))[:MOST])
 
 
-def dropped(fields: Iterable[Dropped]) -> tuple[str, ...]:
-    """Return a warning for each field that the operator drops, and that nobody puts back."""
+def dropped(fields: Sequence[Dropped], job: MPIJob) -> tuple[str, ...]:
+    """Return a warning for each field that the operator drops, and that nobody puts back.
+
+    What stands where the job's workers should has been told as such.
+    """
+    told = None if job.describes(names.ROLE_WORKER) else _instead_of_workers(fields)
     places: dict[str, list[str]] = {}
     for one in filter(misplaced.is_told, fields):
+        if told and one.field == told.field:
+            continue
         places.setdefault(one.known_as, []).append(one.field)
     said = []
     for kind, (first, *others) in list(places.items())[:MOST]:
@@ -154,15 +182,18 @@ def scaled(
         return Verdict(warnings=(size.UNKNOWN,))
     if job.deleting:
         return Verdict()
-    if refused := _scale_refusal(job, asked, before=had):
-        return Verdict(refusals=(refused,))
+    if out_of_bounds := _scale_refusal(job, asked, before=had):
+        return Verdict(refusals=(out_of_bounds,))
     rooms, lookup = context.rooms, context.lookup
     new, old = (msgspec.structs.replace(job, replicas=size_) for size_ in (asked, had))
+    refused = tuple(fault for one in rooms for fault in one.scale_refusals(new, old, lookup))
+    if refuses_size(refused):
+        return Verdict(refusals=refused)
     shown = size.change(job, before=had, after=asked) if dry_run else None
     if not shown and job.reported and not job.acts_elastic:
         shown = size.KEPT if asked < had else size.UNUSED
     return Verdict(
-        refusals=tuple(fault for one in rooms for fault in one.scale_refusals(new, old, lookup)),
+        refusals=refused,
         warnings=(
             *((shown,) if shown else ()),
             *size.doubts(new, new.workers),
@@ -245,18 +276,35 @@ def _no_pods(new: JobFacts) -> Iterator[Refusal]:
         yield Refusal(field="metadata.name", message=message)
 
 
+def _no_workers(job: MPIJob, new: JobFacts, lost: Iterable[Dropped]) -> str:
+    """Return that the workers are missing; "" if they are there or nobody seems to miss them.
+
+    [operator] runs the launcher of such a job alone.
+    """
+    if job.describes(names.ROLE_WORKER):
+        return ""
+    if near := _instead_of_workers(lost):
+        return f"is missing; {near.question}"
+    return "is missing; describe the workers there" if new.elastic else ""
+
+
+def _instead_of_workers(lost: Iterable[Dropped]) -> StandIn | None:
+    return near_names.stand_in(size.WORKER_FIELD, [one.field for one in lost])
+
+
 def _out_of_bounds(
-    new: JobFacts, old: JobFacts | None, of_rooms: Iterable[Refusal]
+    new: JobFacts, old: JobFacts | None, of_rooms: Iterable[Refusal], no_workers: str
 ) -> Iterator[Refusal]:
     """Yield the refusal of a size that is out of bounds, unless it only follows from parking.
 
-    Then the annotation is refused already, and the user did not write such a size.
+    Then the annotation is refused already, and the user did not write such a size. no_workers: what
+    to say instead of a job without workers; "" if it has some.
     """
     excess = size.excess(old.workers, old) if old else 0
     found = size.refusal(new.workers, new, before=excess, field=size.REPLICAS_FIELD)
     parks_too_many = any(one.field == _PARKED_FIELD for one in of_rooms)
     if found and not (parks_too_many and not size.excess(new.replicas, new)):
-        yield found
+        yield Refusal(field=size.WORKER_FIELD, message=no_workers) if no_workers else found
 
 
 def _bad_annotations(new: JobFacts, old: JobFacts | None) -> Iterator[Refusal]:

@@ -53,3 +53,30 @@ def test_a_name_with_a_typing_error_is_known_again(struct: str, written: str, me
 def test_a_later_field_is_no_typing_error(struct: str, later: str) -> None:
     assert operator_types.fields(struct)
     assert near_names.nearest(later, operator_types.fields(struct)) == ""
+
+
+CONTAINERS = "spec.mpiReplicaSpecs.Launcher.template.spec.containers"
+
+
+@pytest.mark.parametrize(
+    ("missing", "beside", "question"),
+    [
+        ("a.Worker", ["a.workers"], "did you mean Worker instead of workers?"),
+        ("a.Worker", ["b.x", "a.y", "a.worker"], "did you mean Worker instead of worker?"),
+        (CONTAINERS, ["spec.mpiReplicaSpec"], "mpiReplicaSpecs instead of mpiReplicaSpec?"),
+        (f"{CONTAINERS}[0].image", [f"{CONTAINERS}[0].imgae"], "image instead of imgae?"),
+        (f"{CONTAINERS}[0].image", [f"{CONTAINERS}[1].imgae"], None),
+        ("a.Worker", ["b.worker", "worker", "a.b.worker", "a.Master"], None),
+        ("spec.mpiReplicaSpecs.Worker", ["spec.mpiReplicaSpecs[a-b]"], None),
+        ("a.Worker", [], None),
+    ],
+)
+def test_a_name_that_stands_for_a_missing_one_is_asked_about(
+    missing: str, beside: list[str], question: str | None
+) -> None:
+    found = near_names.stand_in(missing, beside)
+    if question is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert found.question.endswith(question)

@@ -107,6 +107,47 @@ def test_what_it_uses_without_a_look_must_be_there(specs: Object, missing: list[
     assert all("is missing; " in fault.message and fault.message.endswith(WHY) for fault in faults)
 
 
+def moved(job: Object, path: str, to: str) -> Object:
+    """Rename a field of a job."""
+    *parents, name = path.split(".")
+    place = job["spec"]
+    for key in parents:
+        place = place[key]
+    place[to] = place.pop(name)
+    return job
+
+
+ROLES = "mpiReplicaSpecs"
+POD = f"{ROLES}.Launcher.template.spec"
+
+
+@pytest.mark.parametrize(
+    ("path", "to", "missing", "says"),
+    [
+        (f"{ROLES}.Launcher", "launcher", f"{ROLES}.Launcher", "Launcher instead of launcher?"),
+        (ROLES, "mpiReplicaSpec", f"{ROLES}.Launcher", "mpiReplicaSpecs instead of mpiReplicaSpec"),
+        (f"{POD}.containers", "container", f"{POD}.containers", "containers instead of container?"),
+        (POD, "specs", f"{POD}.containers", "spec instead of specs?"),
+        (
+            f"{ROLES}.Launcher.template",
+            "templates",
+            f"{POD}.containers",
+            "template instead of templates?",
+        ),
+        (f"{ROLES}.Worker.replicas", "replica", f"{ROLES}.Worker.replicas", "instead of replica?"),
+        (f"{ROLES}.Launcher", "Master", f"{ROLES}.Launcher", "describe the launcher there"),
+    ],
+)
+def test_a_near_name_beside_a_missing_field_is_named(
+    path: str, to: str, missing: str, says: str
+) -> None:
+    [fault], _ = judged(moved(mpi_job(), path, to))
+    assert fault.field == f"spec.{missing}"
+    assert fault.message.startswith("is missing; ")
+    assert says in fault.message
+    assert fault.message.endswith(WHY)
+
+
 def test_fields_that_it_does_not_know_are_dropped_at_any_depth() -> None:
     job = worker(
         startupProbe={"httpGet": {"port": 1}},

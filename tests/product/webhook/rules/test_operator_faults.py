@@ -6,7 +6,7 @@ import pytest
 
 from tests.product.webhook.answers import verdict
 from tests.product.webhook.objects import ELASTIC, PLAIN, Object, mpi_job
-from webhook.rules.review import Verdict
+from webhook.rules.review import Refusal, Verdict
 
 
 def job(*env: object, **worker: Any) -> Object:
@@ -155,6 +155,66 @@ def test_a_field_at_a_wrong_place_is_named_with_the_right_one(
     place[field] = {"replicas": 1} if path == ["mpiReplicaSpecs"] else {"a": 1}
     said = f"spec.{at}: mpi-operator v0.2.3 drops this field: {says}"
     assert [one for one in verdict(made).warnings if one.startswith("spec.")] == [said]
+
+
+def renamed(name: str, command: list[str], **annotations: str) -> Object:
+    """A job whose workers stand under another name; none stand anywhere if that is empty."""
+    made = mpi_job(command=command)
+    made["metadata"]["annotations"] = {
+        f"mpijob-elastic/{k}-replicas": v for k, v in annotations.items()
+    }
+    workers = made["spec"]["mpiReplicaSpecs"].pop("Worker")
+    if name:
+        made["spec"]["mpiReplicaSpecs"][name] = workers
+    return made
+
+
+NO_WORKERS = "spec.mpiReplicaSpecs.Worker"
+MIN_NP = ["horovodrun", "-np", "2", "--min-np", "1", *ELASTIC[3:]]
+
+
+@pytest.mark.parametrize("command", [MIN_NP, PLAIN])
+@pytest.mark.parametrize("name", ["worker", "workers", "Workers", "WORKER", "Wokrer"])
+def test_workers_under_a_near_name_are_missed(command: list[str], name: str) -> None:
+    asks = f"is missing; did you mean Worker instead of {name}?"
+    refused = verdict(renamed(name, command, min="1", max="4"))
+    assert refused.refusals == (Refusal(field=NO_WORKERS, message=asks),)
+    told = [one for one in refused.warnings if "not elastic" not in one]
+    assert told == []
+    # Where no bound is broken the operator runs the launcher alone.
+    assert verdict(renamed(name, command)) == Verdict(warnings=(f"{NO_WORKERS}: {asks}",))
+
+
+@pytest.mark.parametrize(
+    ("made", "found"),
+    [
+        (renamed("", PLAIN), Verdict()),
+        (
+            renamed("", MIN_NP),
+            Verdict(warnings=(f"{NO_WORKERS}: is missing; describe the workers there",)),
+        ),
+        (
+            renamed("", MIN_NP, min="1"),
+            Verdict(
+                refusals=(
+                    Refusal(field=NO_WORKERS, message="is missing; describe the workers there"),
+                )
+            ),
+        ),
+    ],
+)
+def test_only_an_elastic_job_misses_workers_without_a_near_name(
+    made: Object, found: Verdict
+) -> None:
+    assert verdict(made) == found
+
+
+def test_an_edit_that_leaves_the_workers_missing_is_not_told_again() -> None:
+    made = renamed("workers", MIN_NP)
+    assert verdict(made, made) == Verdict()
+    assert [*map(str, verdict(made, mpi_job(command=MIN_NP)).warnings)] == [
+        f"{NO_WORKERS}: is missing; did you mean Worker instead of workers?"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,14 @@ from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALE
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.capabilities.suspension import SUSPEND
+from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.model.bounds import LONGEST_NOTICES
 from mpijob_elastic.model.mpijob import MPIJob
-from tests.product.webhook.answers import NOTHING, answer
+from tests.product.webhook.answers import NOTHING, answer, knowing
 from tests.product.webhook.objects import ELASTIC, PLAIN, Object, mpi_job
 from webhook.rules import validate
 from webhook.rules.review import LONGEST_WARNING, Refusal, Verdict
+from webhook.rules.size import QuotaFacts
 
 
 def on_create(job: Object) -> Verdict:
@@ -468,3 +470,30 @@ def test_the_annotations_of_a_job_leave_room_for_the_notice_by_which_it_is_stopp
     assert on_update(full, full).allowed, "it came while the webhook was away"
     assert on_update(fits, full).allowed
     assert on_create(noted(2**18 - 100, command=PLAIN)).allowed
+
+
+FULL = QuotaFacts(metadata=Identity(name="full", namespace="default"), left={"pods": 0})
+TWO_TO_FOUR = ["horovodrun", "-np", "2", "--min-np", "2", "--max-np", "4", *ELASTIC[3:]]
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+@pytest.mark.parametrize(
+    ("replicas", "annotations", "refused"),
+    [
+        (1, {names.MIN_REPLICAS: "2"}, "spec.mpiReplicaSpecs.Worker.replicas"),
+        (9, {names.MAX_REPLICAS: "4"}, "spec.mpiReplicaSpecs.Worker.replicas"),
+        (3, {names.PARKED: "0,1,2"}, f"metadata.annotations[{names.PARKED}]"),
+        (3, {capabilities.SIZES: "2,4"}, "spec.mpiReplicaSpecs.Worker.replicas"),
+    ],
+)
+def test_nothing_is_warned_of_a_size_that_is_refused(
+    replicas: int, annotations: dict[str, str], refused: str, dry_run: bool
+) -> None:
+    wrong = sized(replicas, command=TWO_TO_FOUR, annotations=annotations)
+    before = sized(2, command=TWO_TO_FOUR)
+    quota = knowing(before, quotas=[FULL])
+    for old in (None, before):
+        found = answer(wrong, old, context=quota, dryRun=dry_run).verdict
+        assert [one.field for one in found.refusals] == [refused]
+        # Whether a LimitRange refuses placeholders does not depend on the size.
+        assert [one for one in found.warnings if "LimitRange" not in one] == []
