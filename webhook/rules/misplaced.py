@@ -3,8 +3,6 @@
 Pure. A field stands in the wrong place, has a typing error, or is newer than the operator.
 """
 
-from collections.abc import Iterable
-
 from mpijob_elastic import names
 from mpijob_elastic.model import near_names, operator_types
 from mpijob_elastic.model.operator_types import Dropped
@@ -23,8 +21,22 @@ _MEANS = {
     "Probe.grpc": "no handler is left, so the pods are refused",
     "Volume.ephemeral": "the volume becomes an emptyDir",
 }
+# Fields without which the API server refuses a pod.
+_NEEDED = frozenset(
+    {
+        "Container.image",
+        "Container.name",
+        "ContainerPort.containerPort",
+        "EnvVar.name",
+        "PodSpec.containers",
+        "Volume.name",
+        "VolumeMount.mountPath",
+        "VolumeMount.name",
+    }
+)
 # Fields that are no field of the operator's, but that something else reads.
 _READ_BY_OTHERS = frozenset({"MPIJobSpec.managedBy", "RunPolicy.suspend", "RunPolicy.managedBy"})
+_NO_EFFECT = "it has no effect"
 # Where a field of a struct belongs if it stands directly below spec. The first that knows it wins.
 _PLACES = (
     ("ReplicaSpec", "write it below Launcher or Worker of spec.mpiReplicaSpecs"),
@@ -48,15 +60,17 @@ def meaning(one: Dropped) -> str:
         return _MEANS[one.known_as]
     struct, _, field = one.known_as.partition(".")
     if struct == operator_types.ROLES:
-        return _instead(field, (names.ROLE_LAUNCHER.capitalize(), names.ROLE_WORKER.capitalize()))
+        roles = (names.ROLE_LAUNCHER.capitalize(), names.ROLE_WORKER.capitalize())
+        return _asked(near_names.nearest(field, roles)) or _NO_EFFECT
     if struct == "MPIJobSpec":
         for home, advice in _PLACES:
             if field in operator_types.fields(home):
                 return advice
-        return _instead(field, operator_types.fields(struct))
-    return _instead(field, operator_types.fields(struct), otherwise="the pods do without it")
+    meant = near_names.nearest(field, operator_types.fields(struct))
+    if f"{struct}.{meant}" in _NEEDED:
+        return f"{_asked(meant)} The API server refuses the pods without it"
+    return _asked(meant) or (_NO_EFFECT if struct == "MPIJobSpec" else "the pods do without it")
 
 
-def _instead(field: str, known: Iterable[str], *, otherwise: str = "it has no effect") -> str:
-    meant = near_names.nearest(field, known)
-    return f"did you mean {meant}?" if meant else otherwise
+def _asked(meant: str) -> str:
+    return f"did you mean {meant}?" if meant else ""

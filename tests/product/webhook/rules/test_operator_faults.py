@@ -157,6 +157,43 @@ def test_a_field_at_a_wrong_place_is_named_with_the_right_one(
     assert [one for one in verdict(made).warnings if one.startswith("spec.")] == [said]
 
 
+NEEDED = "The API server refuses the pods without it"
+
+
+@pytest.mark.parametrize(
+    ("at", "says"),
+    [
+        ("imgae", f"did you mean image? {NEEDED}"),
+        ("Image", f"did you mean image? {NEEDED}"),
+        ("name_", f"did you mean name? {NEEDED}"),
+        ("volumeMounts[0].mountpath", f"did you mean mountPath? {NEEDED}"),
+        ("ports[0].containerport", f"did you mean containerPort? {NEEDED}"),
+        ("env[0].values", "did you mean value?"),
+        ("comnand", "did you mean command?"),
+        ("workingdir", "did you mean workingDir?"),
+        ("resources.limit", "did you mean limits?"),
+        ("livenessProbe.httpget", "did you mean httpGet?"),
+        ("gpu", "the pods do without it"),
+    ],
+)
+def test_a_misspelt_field_of_a_container_is_named_with_what_its_loss_means(
+    at: str, says: str
+) -> None:
+    made = mpi_job(command=PLAIN)
+    for role in ("Launcher", "Worker"):
+        [container] = made["spec"]["mpiReplicaSpecs"][role]["template"]["spec"]["containers"]
+        outer, _, field = at.rpartition(".")
+        if outer.endswith("[0]"):
+            container[outer.removesuffix("[0]")] = [{field: "a"}]
+        elif outer:
+            container[outer] = {field: {"a": "1"}}
+        else:
+            container[field] = "a"
+    place = f"spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].{at}"
+    drops = f"{place} and 1 more: mpi-operator v0.2.3 drops this field: {says}"
+    assert verdict(made).warnings == (drops,)
+
+
 def renamed(name: str, command: list[str], **annotations: str) -> Object:
     """A job whose workers stand under another name; none stand anywhere if that is empty."""
     made = mpi_job(command=command)
@@ -174,7 +211,7 @@ MIN_NP = ["horovodrun", "-np", "2", "--min-np", "1", *ELASTIC[3:]]
 
 
 @pytest.mark.parametrize("command", [MIN_NP, PLAIN])
-@pytest.mark.parametrize("name", ["worker", "workers", "Workers", "WORKER", "Wokrer"])
+@pytest.mark.parametrize("name", ["worker", "workers", "Workers", "WORKER", "Workre"])
 def test_workers_under_a_near_name_are_missed(command: list[str], name: str) -> None:
     asks = f"is missing; did you mean Worker instead of {name}?"
     refused = verdict(renamed(name, command, min="1", max="4"))
