@@ -15,6 +15,10 @@ LABEL_GROUP_NAME = "group-name"
 LABEL_JOB_NAME = "mpi-job-name"
 # Characters of a label's value: a job with a longer name gets no pod.
 LONGEST_LABEL = 63
+# https://kubernetes.io/docs/concepts/overview/working-with-objects/names/#dns-subdomain-names
+_LONGEST_NAME = 253
+_PART_OF_A_NAME = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+_OBJECT_NAME = re.compile(rf"{_PART_OF_A_NAME}(?:\.{_PART_OF_A_NAME})*")
 LABEL_JOB_ROLE = "mpi-job-role"
 ROLE_LAUNCHER = "launcher"
 ROLE_WORKER = "worker"
@@ -256,6 +260,11 @@ def gets_no_pod(job: str) -> bool:
     The API server refuses each pod of such a job, and every selector with that label.
     """
     return len(job) > LONGEST_LABEL
+
+
+def is_object_name(text: str) -> bool:
+    """Tell whether the API server takes a text as the name of an MPIJob (RFC 1123, a subdomain)."""
+    return len(text) <= _LONGEST_NAME and _OBJECT_NAME.fullmatch(text) is not None
 
 
 def pod_selector(job: str) -> str:

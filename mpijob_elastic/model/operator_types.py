@@ -84,7 +84,8 @@ _TIME = re.compile(
 )
 
 
-def _is_quantity(value: object) -> bool:
+def is_quantity(value: object) -> bool:
+    """Tell whether the operator reads a value as a quantity."""
     return type(value) in (int, float) or (
         type(value) is str and _QUANTITY.fullmatch(value.strip(" \xa0")) is not None
     )
@@ -113,7 +114,7 @@ _TAKES: dict[str, tuple[Callable[[object], bool], str]] = {
         lambda value: _is_int(value, 64),
         "a whole number of 64 bits; write it in digits, without quotes",
     ),
-    "quantity": (_is_quantity, "a quantity; write one like 500m, 2 or 1Gi"),
+    "quantity": (is_quantity, "a quantity; write one like 500m, 2 or 1Gi"),
     "int-or-string": (
         lambda value: type(value) is str or _is_int(value, 32),
         "a number of 32 bits or a quoted name",

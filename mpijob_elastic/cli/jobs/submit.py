@@ -1,7 +1,8 @@
 """`submit`: make an MPIJob v1 from options named as those of `arena submit etjob`."""
 
+import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +15,7 @@ from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import MPI_JOBS
-from mpijob_elastic.model import horovodrun, policy
+from mpijob_elastic.model import horovodrun, operator_types, policy, requests
 from mpijob_elastic.telemetry.terminal import say
 
 Object = dict[str, Any]
@@ -22,6 +23,10 @@ Object = dict[str, Any]
 _GPU = "nvidia.com/gpu"
 # Arena's bounds where the user gives none (arena v0.15.5, pkg/argsbuilder/submit_etjob.go).
 _LEAST, _MOST = 1, 1000
+# What no name of an object may have between its dots.
+_NO_NAME = re.compile(r"[^a-z0-9-]+")
+# Characters of a typed value that an error shows.
+_SHOWN = 64
 # The network interface of every pod. Without this option horovodrun waits for a second host, to
 # find the interfaces that both hosts have.
 _INTERFACES = ("--network-interfaces", "eth0")
@@ -118,6 +123,13 @@ def check(words: Words) -> None:
             f"--name has {len(words.name)} characters, and the operator makes no pod for a name "
             f"with more than {names.LONGEST_LABEL}; choose a shorter name"
         )
+    if not names.is_object_name(words.name):
+        raise Refused(
+            f'--name: "{words.name}" is no name of an object; write lower-case letters, digits and '
+            f"dashes, such as {_as_object_name(words.name)}"
+        )
+    for option, text, example in _amounts(words):
+        _check_amount(option, text, example)
     size, low, high = words.workers, words.min_workers, words.max_workers
     if low and high and low > high:
         raise Refused(f"--min-workers is {low}, which is above --max-workers {high}")
@@ -125,6 +137,41 @@ def check(words: Words) -> None:
         raise Refused(f"--workers is {size}, which is below --min-workers {low}")
     if high and size > high:
         raise Refused(f"--workers is {size}, which is above --max-workers {high}")
+
+
+def _as_object_name(name: str) -> str:
+    """Return a name that an object may have, as near to another one as easily done."""
+    parts = [_NO_NAME.sub("-", part).strip("-") for part in name.lower().split(".")]
+    return ".".join(filter(None, parts)) or "train"
+
+
+def _amounts(words: Words) -> Iterator[tuple[str, str, str]]:
+    """Yield each amount that the user typed: its option, its text, and what to write instead."""
+    if words.cpu:
+        yield "--cpu", words.cpu, "500m or 4"
+    if words.memory:
+        yield "--memory", words.memory, "500Mi or 8Gi"
+    for resource, text in words.pods.devices.items():
+        yield f"--device {resource}", text, "1"
+
+
+def _check_amount(option: str, text: str, example: str) -> None:
+    """Refuse an amount with which the API server would take no pod. Raises Refused."""
+    amount = requests.readable({"typed": text}).get("typed")
+    if amount is None or not operator_types.is_quantity(text):
+        fault = "is not a quantity"
+    elif amount < 0:
+        fault = "is below 0"
+    elif _is_counted(option) and amount % requests.UNIT:
+        fault = "is not a whole number"
+    else:
+        return
+    raise Refused(f'{option}: "{text[:_SHOWN]}" {fault}; write for example {example}')
+
+
+def _is_counted(option: str) -> bool:
+    """Tell whether the API server takes only whole numbers of a resource, as of all devices."""
+    return "/" in option and "kubernetes.io/" not in option
 
 
 async def submit(where: Where, words: Words, *, dry_run: bool, output: str) -> Exit:

@@ -201,6 +201,86 @@ def test_wrong_words_are_refused(words: tuple[str, ...], code: int, said: str) -
         assert said in " ".join(done.stderr.replace("│", " ").split())
 
 
+RFC = "is no name of an object; write lower-case letters, digits and dashes, such as"
+QUANTITIES = [
+    ("--cpu", "4x", '"4x" is not a quantity; write for example 500m or 4'),
+    ("--cpu", "1 core", '"1 core" is not a quantity; write for example 500m or 4'),
+    ("--cpu", "m", '"m" is not a quantity; write for example 500m or 4'),
+    ("--cpu", "-1", '"-1" is below 0; write for example 500m or 4'),
+    ("--cpu", "9" * 99 + "x", f'"{"9" * 64}" is not a quantity; write for example 500m or 4'),
+    ("--memory", "8GB", '"8GB" is not a quantity; write for example 500Mi or 8Gi'),
+    ("--memory", "8gi", '"8gi" is not a quantity; write for example 500Mi or 8Gi'),
+    ("--memory", "1,5Gi", '"1,5Gi" is not a quantity; write for example 500Mi or 8Gi'),
+    ("--memory", "1.2.3", '"1.2.3" is not a quantity; write for example 500Mi or 8Gi'),
+    ("--device", "amd.com/gpu=1x", 'amd.com/gpu: "1x" is not a quantity; write for example 1'),
+    ("--device", "amd.com/gpu=", 'amd.com/gpu: "" is not a quantity; write for example 1'),
+    ("--device", "amd.com/gpu=-2", 'amd.com/gpu: "-2" is below 0; write for example 1'),
+    (
+        "--device",
+        "amd.com/gpu=500m",
+        'amd.com/gpu: "500m" is not a whole number; write for example 1',
+    ),
+]
+
+
+@pytest.mark.parametrize(("option", "text", "says"), QUANTITIES)
+def test_an_amount_that_is_none_is_refused_once_by_the_name_of_its_option(
+    option: str, text: str, says: str
+) -> None:
+    done = typed(*TRAIN, f"{option}={text}", "--", "true")
+    assert isinstance(done.exception, Refused)
+    apart = " " if option == "--device" else ": "
+    assert str(done.exception) == f"{option}{apart}{says}"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (f"--cpu={cpu}", f"--memory={memory}", f"--device={device}")
+        for cpu, memory, device in (
+            ("4", "8Gi", "amd.com/gpu=1"),
+            ("0.5", "8e9", "amd.com/gpu=1k"),
+            ("500m", "1.5Gi", "hugepages-2Mi=100Mi"),
+            (".5", "8G", "amd.com/gpu=0"),
+        )
+    ],
+)
+def test_an_amount_that_the_operator_reads_is_written(words: tuple[str, ...]) -> None:
+    done = typed(*TRAIN, *words, "--", "true")
+    assert done.exit_code == 0
+    assert operator_types.judge(yaml_to_json(done.stdout))[0] == []
+
+
+@pytest.mark.parametrize("output", ["name", "yaml", "text"])
+@pytest.mark.parametrize(
+    ("name", "like"),
+    [
+        ("Train_1", "train-1"),
+        ("train_1", "train-1"),
+        ("TRAIN", "train"),
+        ("train-", "train"),
+        (".train", "train"),
+        ("my train", "my-train"),
+        ("a..b", "a.b"),
+        ("", "train"),
+        ("ä", "train"),
+        ("train\n", "train"),
+    ],
+)
+def test_a_name_that_no_object_may_have_is_refused(name: str, like: str, output: str) -> None:
+    # The option stands twice, and the last one counts.
+    done = typed(*TRAIN, f"--name={name}", "-o", output, "--", "true")
+    assert isinstance(done.exception, Refused)
+    assert str(done.exception) == f'--name: "{name}" {RFC} {like}'
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("name", ["train", "t", "1", "train-1", "a.b-c.d", "a" * 63, "x--y"])
+def test_a_name_that_an_object_may_have_is_taken(name: str) -> None:
+    done = typed(*TRAIN, f"--name={name}", "-o", "name", "--", "horovodrun")
+    assert done.stdout == f"mpijob.kubeflow.org/{name}\n"
+
+
 def test_the_output_is_chosen() -> None:
     assert typed(*TRAIN, "-o", "name", "--", "horovodrun").stdout == "mpijob.kubeflow.org/train\n"
     assert typed(*TRAIN, "-o", "json", "--", "horovodrun").stdout.startswith("{")
