@@ -218,8 +218,8 @@ class MPIJob(Wire, frozen=True, dict=True, gc=True):
     def replicas(self) -> int | None:
         """The size asked for, 0 without a Worker spec.
 
-        None if the Worker spec has no number that the operator can read: [operator] follows a nil
-        pointer there, and its number is an int32.
+        None if the Worker spec has no number that the operator can read: [operator] its number is
+        an int32, and it cannot work with such a job.
         """
         size = self._specs.worker.replicas if self._specs.worker else 0
         return size if size is None or abs(size) <= MOST_INT32 else None
