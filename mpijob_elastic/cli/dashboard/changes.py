@@ -5,6 +5,7 @@ the change would do. The change is made once a second request brings these words
 hold.
 """
 
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Annotated, Literal
@@ -13,7 +14,8 @@ import msgspec
 from aiohttp import web
 
 from mpijob_elastic.cli.dashboard.streams import Channel
-from mpijob_elastic.cli.jobs import change
+from mpijob_elastic.cli.jobs import at_work, change
+from mpijob_elastic.cli.jobs.at_work import Leader
 from mpijob_elastic.cli.jobs.change import Decide, Patience
 from mpijob_elastic.cli.jobs.changes import Asked as Size
 from mpijob_elastic.cli.jobs.changes import resuming, sized, suspending
@@ -82,7 +84,13 @@ async def make(client: ApiWriter, key: Key, asked: Asked, channel: Channel) -> N
     agreed = change.agreed(decide, asked.confirmed, since="you were asked")
     snapshot, found = await change.written(client, *key, agreed)
     channel.put("says", found.says)
+    leader = Leader(await at_work.check(client, now=time.time()))
     _, lines = await change.followed(
-        client, snapshot, found, PATIENCE, lambda progress: channel.put("progress", str(progress))
+        client,
+        snapshot,
+        found,
+        PATIENCE,
+        lambda progress: channel.put("progress", str(progress)),
+        leader=leader,
     )
     channel.put("ended", lines)

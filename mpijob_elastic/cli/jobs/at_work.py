@@ -2,8 +2,12 @@
 
 One read of the Lease answers for a cluster where all is well. Other objects are read only where the
 Lease is missing. Nothing is said where this user may not read the Lease, because then nobody knows.
+A command that waits goes on reading the Lease, because a controller may go or come meanwhile.
 """
 
+import asyncio
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from mpijob_elastic import names
@@ -14,9 +18,17 @@ from mpijob_elastic.model import phrases
 from mpijob_elastic.model.wire import seconds
 from mpijob_elastic.observe import registration
 
-# Seconds without a renewal after which nobody leads. A leader renews the Lease every 2 s; the rest
-# is for clocks that differ, because a command does not wait for a second look.
+# Seconds for which a Lease holds that does not say it.
+LEASE = 15.0
+# Seconds without a renewal after which a command does not wait for a controller.
 SILENT = 60.0
+# Seconds between two looks at a Lease that has just expired, because the clock of this machine may
+# be wrong. A leader renews the Lease every 2 s.
+AGAIN = 3.0
+# How a change ends that no controller carries out.
+ONCE = "the change is carried out once a controller runs"
+_NO_HOLDER = "no controller of mpijob-elastic is the leader"
+_NOBODY = "no controller of mpijob-elastic is running"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +40,39 @@ class AtWork:
     #: Why nobody carries out changes, in a sentence without a period; "" if somebody does, or if
     #: nobody knows.
     trouble: str = ""
+    #: True if a controller may take the Lease in a moment: it expired only a moment ago.
+    may_return: bool = False
+    #: The namespace of the Lease.
+    home: str = names.NAMESPACE
+
+
+class Leader:
+    """Whether a controller leads, for a command that waits.
+
+    As for a controller that wants to lead, only the clock of this machine counts: nobody leads once
+    the Lease has not changed for its own duration.
+    """
+
+    def __init__(self, working: AtWork, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._home, self._clock = working.home, clock
+        self._version, self._changed_at = "", clock()
+        #: Why nobody carries out changes, in a sentence without a period; "" if somebody does, or
+        #: if nobody knows.
+        self.trouble = _NOBODY if working.trouble else ""
+
+    async def look(self, client: ApiReader) -> str:
+        """Read the Lease once more, and return `trouble`."""
+        lease = await dependencies.lease(client, self._home)
+        if lease is None or not lease.metadata.name:
+            return self.trouble
+        version, self._version = self._version, lease.metadata.resource_version
+        if not lease.spec.holder_identity:
+            self.trouble = _NO_HOLDER
+        elif version not in {"", self._version}:
+            self.trouble, self._changed_at = "", self._clock()
+        elif self._clock() - self._changed_at > (lease.spec.lease_duration_seconds or LEASE):
+            self.trouble = _NOBODY
+        return self.trouble
 
 
 async def check(client: ApiReader, *, now: float) -> AtWork:
@@ -36,7 +81,7 @@ async def check(client: ApiReader, *, now: float) -> AtWork:
     if lease is None:
         return AtWork()
     if lease.metadata.name:
-        return AtWork(trouble=_silence(lease, now=now))
+        return await _leading(client, lease, names.NAMESPACE, now=now)
     registered = await registration.read(client)
     if registered is None:
         return AtWork()  # it may be installed in another namespace
@@ -49,19 +94,32 @@ async def check(client: ApiReader, *, now: float) -> AtWork:
     home = registration.home(registered)
     there = await dependencies.lease(client, home)
     if there is None:
-        return AtWork()
-    return AtWork(trouble=_silence(there, now=now))
+        return AtWork(home=home)
+    return await _leading(client, there, home, now=now)
 
 
-def _silence(lease: LeaseObject, *, now: float) -> str:
+async def _leading(client: ApiReader, lease: LeaseObject, home: str, *, now: float) -> AtWork:
+    """Return whether the holder of a Lease carries out changes."""
+    spec = lease.spec
     waits = "changes of the size wait until one runs"
-    if not lease.spec.holder_identity:
-        return f"no controller of mpijob-elastic is the leader: {waits}"
-    age = now - (seconds(lease.spec.renew_time) or 0.0)
-    if age <= SILENT:
-        return ""
+    if not spec.holder_identity:
+        return AtWork(trouble=f"{_NO_HOLDER}: {waits}", home=home)
+    age = now - (seconds(spec.renew_time) or 0.0)
+    if age <= (spec.lease_duration_seconds or LEASE):
+        return AtWork(home=home)
+    may_return = age <= SILENT
+    if may_return and await _is_renewed(client, lease, home):
+        return AtWork(home=home)
     ago = phrases.duration(round(age))
-    return (
-        f"no controller of mpijob-elastic is running (the last leader renewed the Lease {ago} "
-        f"ago): {waits}"
+    return AtWork(
+        trouble=f"{_NOBODY} (the last leader renewed the Lease {ago} ago): {waits}",
+        may_return=may_return,
+        home=home,
     )
+
+
+async def _is_renewed(client: ApiReader, lease: LeaseObject, home: str) -> bool:
+    """Return True if a Lease changes within the next moment, or cannot be read then."""
+    await asyncio.sleep(AGAIN)
+    again = await dependencies.lease(client, home)
+    return again is None or again.metadata.resource_version != lease.metadata.resource_version

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from mpijob_elastic import capabilities
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import at_work, dependencies, explain
+from mpijob_elastic.cli.jobs.at_work import Leader
 from mpijob_elastic.cli.jobs.snapshot import Snapshot, fetch_job
 from mpijob_elastic.cli.jobs.waiting import THERE, Goal, Seen, Show, wait
 from mpijob_elastic.cli.target import Where, reached
@@ -84,7 +85,7 @@ async def made(
     """Do the same as `change`, with a connected client.
 
     Nothing is written where mpijob-elastic is not installed, and nothing is waited for where no
-    controller is at work. Raises `errors.KubeError`.
+    controller is at work and none may take over in a moment. Raises `errors.KubeError`.
     """
     working = await at_work.check(client, now=time.time())
     if not working.installed:
@@ -95,15 +96,17 @@ async def made(
     if working.trouble:
         trouble = working.trouble[:1].upper() + working.trouble[1:]
         say(f"{trouble}. `{command('explain', view)}` says whether one runs.", err=True)
+    if working.trouble and not (working.may_return and patience.wait):
         return Exit.NOT_KNOWN if patience.wait else Exit.DONE
+    leader = Leader(working)
     if not patience.wait:
         say(f"`{command('watch', view)}` shows what follows.")
         return Exit.DONE
     try:
-        end, lines = await followed(client, snapshot, asked, patience)
+        end, lines = await followed(client, snapshot, asked, patience, leader=leader)
     except asyncio.CancelledError:
         say(
-            "Interrupted. Nothing is undone, the change goes on: "
+            f"Interrupted. Nothing is undone, {_outlook(leader)}: "
             f"`{command('watch', view)}` shows it.",
             err=True,
         )
@@ -118,18 +121,26 @@ async def followed(
     asked: Change,
     patience: Patience,
     show: Show | None = None,
+    *,
+    leader: Leader,
 ) -> tuple[Exit, list[str]]:
     """Wait for the end of a change; return its exit code, and its outcome in words.
 
-    show: see `wait`.
+    show, leader: see `wait`.
     """
     view = snapshot.view
     before = await dependencies.own_warnings(client, view.namespace, view.ref.uid)
     end = await wait(
-        client, snapshot, asked.goal, seconds=patience.seconds, look=patience.look, show=show
+        client,
+        snapshot,
+        asked.goal,
+        seconds=patience.seconds,
+        look=patience.look,
+        show=show,
+        leader=leader,
     )
     late = phrases.duration(patience.seconds)
-    looks = f"the change goes on, and `{command('watch', view)}` shows it"
+    looks = f"{_outlook(leader)}, and `{command('watch', view)}` shows it"
     if end is None:
         return Exit.NOT_KNOWN, [f"After {late} the API server does not answer: {looks}."]
     progress, seen = end
@@ -145,13 +156,19 @@ async def followed(
         wrong = [worker for worker in found.workers if worker.cause.level not in THERE]
         job = [finding for finding in found.job if finding.level is not Level.FINE]
         causes = explain.text(replace(found, job=tuple(job), workers=tuple(wrong)))
+        goes = "waits" if leader.trouble else "goes on"
         first, last = (
-            f"After {late} the change still goes on: {progress}",
+            f"After {late} the change still {goes}: {progress}",
             f"Nothing is undone: {looks}.",
         )
         return Exit.NOT_KNOWN, [first, "", *causes, "", last]
     words = f"{progress.otherwise}." if progress.otherwise else asked.ended(seen)
     return Exit.OTHERWISE if progress.otherwise or told else Exit.DONE, [words, *told]
+
+
+def _outlook(leader: Leader) -> str:
+    """Return what becomes of a change that nobody waits for any more."""
+    return at_work.ONCE if leader.trouble else "the change goes on"
 
 
 def command(name: str, view: JobView, *more: str) -> str:

@@ -21,7 +21,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from mpijob_elastic.cli.jobs import exec_probes, explain
+from mpijob_elastic.cli.jobs import at_work, exec_probes, explain
+from mpijob_elastic.cli.jobs.at_work import Leader
 from mpijob_elastic.cli.jobs.show import REFRESHES, clock
 from mpijob_elastic.cli.jobs.snapshot import NoSuchJob, Snapshot, fetch_job
 from mpijob_elastic.decide import derive
@@ -93,12 +94,14 @@ async def wait(
     seconds: float,
     look: bool,
     show: Show | None = None,
+    leader: Leader | None = None,
 ) -> tuple[Progress, Seen] | None:
     """Wait until the goal is reached or out of reach; return the progress and the job then.
 
     seconds: the longest time to wait. None is returned if the API server does not answer at the
     end, so that the progress is unknown. look: look into pods for ranks. show: takes the progress;
-    None to print it. Raises NoSuchJob if the job is deleted, and other `errors.KubeError`.
+    None to print it. leader: looked at too, because without a leading controller the job waits for
+    one. Raises NoSuchJob if the job is deleted, and other `errors.KubeError`.
     """
     view, deadline = first.view, time.monotonic() + seconds
     with nullcontext(show) if show else _display(Console(highlight=False)) as tell:
@@ -126,7 +129,8 @@ async def wait(
                     raise NoSuchJob(
                         f"MPIJob {view.name} was deleted, and another was created under its name"
                     )
-                last = goal(seen), seen
+                trouble = await leader.look(client) if leader else ""
+                last = unled(goal(seen), trouble), seen
                 tell(last[0])
                 if last[0].done or last[0].otherwise:
                     return last
@@ -134,6 +138,16 @@ async def wait(
             if time.monotonic() + pause > deadline:
                 return last
             await asyncio.sleep(pause)
+
+
+def unled(progress: Progress, trouble: str) -> Progress:
+    """Return the progress of a job while nobody carries out changes.
+
+    trouble: the reason, as `Leader` returns it; "" if somebody does.
+    """
+    if not trouble or progress.done or progress.otherwise:
+        return progress
+    return replace(progress, now=f"{trouble}; {at_work.ONCE}", step=trouble)
 
 
 async def _see(client: ApiReader, snapshot: Snapshot, *, look: bool) -> Seen:

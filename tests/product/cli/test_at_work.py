@@ -1,8 +1,11 @@
 """Whether a command can rely on mpijob-elastic: what one read tells, and what the commands say."""
 
+import asyncio
+import json
 import re
 import time
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,11 +13,13 @@ from aiohttp import web
 
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import at_work, show, submit
-from mpijob_elastic.cli.jobs.at_work import AtWork
-from mpijob_elastic.cli.target import Where
+from mpijob_elastic.cli.jobs.at_work import AtWork, Leader
+from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube.lease import micro_time
 from mpijob_elastic.kube.resources import LEASES, MPI_JOBS
+from tests.doubles.api import refused
+from tests.doubles.direct import Sent
 from tests.product.cli.cluster import Answers, forbidden, lease, reaching, serving, status, world
 from tests.product.cli.test_change import A_LOOK, Server, at_work_lease, scaled
 
@@ -35,6 +40,7 @@ def renewed(ago: float, holder: str = "a") -> web.Response:
         pytest.param({LEASE: lease}, True, "", 1, id="at work"),
         pytest.param({LEASE: renewed(-3600)}, True, "", 1, id="our clock is behind"),
         pytest.param({LEASE: renewed(90)}, True, "no controller .* is running", 1, id="silent"),
+        pytest.param({LEASE: renewed(20)}, True, "no controller .* is running", 2, id="expired"),
         pytest.param({LEASE: renewed(0, "")}, True, "is the leader", 1, id="nobody leads"),
         pytest.param({LEASE: forbidden("leases")}, True, "", 1, id="no right to know"),
         pytest.param(ABSENT, False, "mpijob-elastic is not installed", 2, id="not installed"),
@@ -44,8 +50,14 @@ def renewed(ago: float, holder: str = "a") -> web.Response:
     ],
 )
 async def test_one_read_tells_where_all_is_well(
-    tmp_path: Path, answers: Answers, installed: bool, words: str, reads: int
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    answers: Answers,
+    installed: bool,
+    words: str,
+    reads: int,
 ) -> None:
+    monkeypatch.setattr(at_work, "AGAIN", 0.0)
     async with reaching(tmp_path, answers) as (client, asked):
         found = await at_work.check(client, now=time.time())
     assert found.installed is installed
@@ -91,6 +103,101 @@ async def test_a_change_that_waits_for_a_controller_ends_at_once(
     printed = capsys.readouterr()
     assert printed.err.startswith("No controller of mpijob-elastic is running")
     assert "the change goes on" not in printed.err
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the second look at a Lease that has just expired at once."""
+    monkeypatch.setattr(at_work, "AGAIN", 0.0)
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_a_change_waits_for_a_controller_whose_lease_has_just_expired(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async with Server() as server:
+        server.put(LEASES.path("mpijob-elastic", LEASE), at_work_lease(ago=30.0))
+        assert await scaled(server, A_LOOK) == Exit.NOT_KNOWN
+    assert server.size == 4
+    printed = capsys.readouterr()
+    words = "no controller of mpijob-elastic is running"
+    first, *_, last = printed.err.splitlines()
+    assert first.startswith(f"N{words[1:]} (the last leader renewed the Lease 30s ago)")
+    assert last.startswith(f"Nothing is undone: {at_work.ONCE}, and `mpijob-elastic watch train")
+    progress = printed.out.splitlines()[-1]
+    assert progress.endswith(f"; {words}; {at_work.ONCE}")
+    for false in ("goes on", "adds it next"):
+        assert false not in printed.err + printed.out
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_a_lease_that_is_renewed_by_a_clock_that_differs_is_no_trouble(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = LEASES.path("mpijob-elastic", LEASE)
+    async with Server() as server:
+        server.put(path, at_work_lease(ago=30.0))
+
+        async def renew(_seconds: float) -> None:
+            server.put(path, at_work_lease(ago=29.0))
+
+        where = Where(kubeconfig=server.kubeconfig, namespace="default")
+        async with reached(where) as (client, _):
+            monkeypatch.setattr(asyncio, "sleep", renew)
+            assert await at_work.check(client, now=time.time()) == AtWork()
+    assert capsys.readouterr().err == ""
+
+
+NOBODY = "no controller of mpijob-elastic is running"
+DEAD = AtWork(trouble=f"{NOBODY} (30s ago): changes wait", may_return=True)
+# Of each look at the Lease: the time in seconds, version and holder (None: it cannot be read), and
+# then the trouble.
+LOOKS: list[tuple[AtWork, list[tuple[float, tuple[str, str] | None, str]]]] = [
+    (AtWork(), [(1.0, ("1", "a"), ""), (15.0, ("1", "a"), ""), (16.0, ("1", "a"), NOBODY)]),
+    (AtWork(), [(1.0, ("1", "a"), ""), (14.0, ("2", "a"), ""), (28.0, ("2", "a"), "")]),
+    (
+        AtWork(),
+        [(1.0, ("1", "a"), ""), (20.0, ("1", "a"), NOBODY), (21.0, ("2", "b"), "")],
+    ),
+    (AtWork(), [(1.0, ("1", ""), "no controller of mpijob-elastic is the leader")]),
+    (AtWork(), [(1.0, None, ""), (20.0, None, "")]),
+    (
+        DEAD,
+        [
+            (1.0, ("1", "a"), NOBODY),
+            (2.0, None, NOBODY),
+            (3.0, ("2", "b"), ""),
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("working", "looks"), LOOKS)
+async def test_a_command_that_waits_sees_the_controller_go_and_come(
+    working: AtWork, looks: list[tuple[float, tuple[str, str] | None, str]]
+) -> None:
+    now, path = 0.0, LEASES.path("mpijob-elastic", LEASE)
+    leader = Leader(working, clock=lambda: now)
+    async with Server() as server:
+        where = Where(kubeconfig=server.kubeconfig, namespace="default")
+        async with reached(where) as (client, _):
+            for at, lease, trouble in looks:
+                now = at
+                server.hook = partial(found, path, lease)
+                assert await leader.look(client) == trouble, at
+
+
+def found(path: str, lease: tuple[str, str] | None, sent: Sent) -> bytes | None:
+    """Answer a read of the Lease at `path`."""
+    if sent.path != path:
+        return None
+    if lease is None:
+        raise refused(403, "Forbidden", "no")
+    version, holder = lease
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": 15}
+    return json.dumps(
+        {"metadata": {"name": LEASE, "resourceVersion": version}, "spec": spec}
+    ).encode()
 
 
 async def test_submit_warns_that_nobody_works_and_creates_the_job(
