@@ -115,6 +115,7 @@ HISTORY = f"{PREFIX}history"
 
 # The program, its namespace and its objects [ours].
 PROGRAM = "mpijob-elastic"
+INSTALL = f"{PROGRAM} install"
 NAMESPACE = "mpijob-elastic"
 CONTROLLER = "mpijob-elastic-controller"
 CONTROLLER_USER = f"system:serviceaccount:{NAMESPACE}:{CONTROLLER}"

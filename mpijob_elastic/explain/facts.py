@@ -165,6 +165,8 @@ class Facts:
     home: str = names.NAMESPACE
     #: The reason why the controller does not work; "" if it works.
     controller: str = ""
+    #: False only where neither controller nor webhook exists, which nobody can look into then.
+    installed: bool = True
     #: The reason why the webhook does not work; "" if it works.
     webhook: str = ""
     #: The command that starts the ranks.
@@ -240,9 +242,12 @@ class Case:
         """Return a notice of the controller as a finding."""
         cause = re.sub(r"(?<!^)(?=[A-Z])", "-", note.reason).lower()
         said = f"{note.message}; {note.detail}" if note.detail else note.message
-        return (wrong if note.warning else waiting)(
-            cause, said, note.next_step or self.on_job("describe")
-        )
+        step = note.next_step or self.on_job("describe")
+        adopt = names.adopt(self.view.name, self.view.namespace)
+        if not self.facts.installed:
+            said = said.replace(f"`{adopt}`", f"`{adopt}` (once mpijob-elastic is installed)")
+            step = "" if step == adopt else step
+        return (wrong if note.warning else waiting)(cause, said, step)
 
     def kubectl(self, *words: str) -> str:
         """Return a kubectl command for the job's namespace."""
@@ -259,5 +264,7 @@ class Case:
 
     @property
     def controller_log(self) -> str:
-        """The command that prints the controller's log."""
+        """The command that prints the controller's log; "" without an installation."""
+        if not self.facts.installed:
+            return ""
         return f"kubectl -n {self.facts.home} logs deployment/{names.CONTROLLER}"

@@ -68,17 +68,17 @@ def findings(job: Case) -> Iterator[Finding]:
     """
     view, facts, notes = job.view, job.facts, list(notices.of_job(job.state))
     if facts.controller:
-        step = f"kubectl -n {facts.home} get pods,leases"
+        looks = f"kubectl -n {facts.home} get pods,leases"
         yield wrong(
             "no-controller",
             f"{facts.controller}, so {job.name} keeps its present size",
-            next_step=step,
+            next_step=looks if facts.installed else names.INSTALL,
         )
     yield from map(job.noted, notes)
     if not view.facts.reported:
         yield _unreported(job)
     yield from _former_size(job)
-    if facts.webhook:
+    if facts.webhook and facts.installed:
         said = f"{facts.webhook}, so a launcher created now gets no {names.KEY_DISCOVER_HOSTS}"
         yield wrong("no-webhook", said, next_step=f"kubectl -n {facts.home} get pods,endpoints")
     yield from _edited(job)

@@ -27,6 +27,7 @@ SILENT = 60.0
 AGAIN = 3.0
 # How a change ends that no controller carries out.
 ONCE = "the change is carried out once a controller runs"
+NOT_INSTALLED = "mpijob-elastic is not installed in this cluster"
 _NO_HOLDER = "no controller of mpijob-elastic is the leader"
 _NOBODY = "no controller of mpijob-elastic is running"
 
@@ -88,8 +89,7 @@ async def check(client: ApiReader, *, now: float) -> AtWork:
     if not registered:
         return AtWork(
             installed=False,
-            trouble="mpijob-elastic is not installed in this cluster, so nobody carries out "
-            "changes of the size",
+            trouble=f"{NOT_INSTALLED}, so nobody carries out changes of the size",
         )
     home = registration.home(registered)
     there = await dependencies.lease(client, home)

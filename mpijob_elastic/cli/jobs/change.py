@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from mpijob_elastic import capabilities
+from mpijob_elastic import capabilities, names
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import at_work, dependencies, explain
 from mpijob_elastic.cli.jobs.at_work import Leader
@@ -89,7 +89,7 @@ async def made(
     """
     working = await at_work.check(client, now=time.time())
     if not working.installed:
-        raise Refused(f"{working.trouble}; an administrator runs `mpijob-elastic install`")
+        raise Refused(f"{working.trouble}; an administrator runs `{names.INSTALL}`")
     snapshot, asked = await written(client, namespace, job, decide)
     view = snapshot.view
     say(asked.says)

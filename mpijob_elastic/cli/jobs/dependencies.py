@@ -81,6 +81,11 @@ async def lease(client: ApiReader, namespace: str) -> LeaseObject | None:
     return await _read(client, LEASES.path(namespace, names.LEASE), _LEASE.decode, missing=none)
 
 
+def no_lease(namespace: str) -> str:
+    """Return what `controller_trouble` says of a namespace without a Lease."""
+    return f"mpijob-elastic is not installed in namespace {namespace} (no Lease {names.LEASE})"
+
+
 async def controller_trouble(
     read: Callable[[], Awaitable[LeaseObject | None]], *, namespace: str, now: float
 ) -> str:
@@ -93,7 +98,7 @@ async def controller_trouble(
     if first is None:
         return ""
     if first.metadata.name == "":
-        return f"mpijob-elastic is not installed in namespace {namespace} (no Lease {names.LEASE})"
+        return no_lease(namespace)
     if not first.spec.holder_identity:
         return "no controller of mpijob-elastic is the leader (the Lease has no holder)"
     age = now - (seconds(first.spec.renew_time) or 0.0)

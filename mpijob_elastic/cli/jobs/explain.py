@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.cli.jobs import dependencies, exec_probes, table
+from mpijob_elastic.cli.jobs import at_work, dependencies, exec_probes, table
 from mpijob_elastic.cli.jobs.report import UNREADABLE
 from mpijob_elastic.cli.jobs.snapshot import Snapshot, cannot_show, fetch_job
 from mpijob_elastic.cli.target import Where, reached
@@ -205,9 +205,12 @@ async def ask(
             ),
         ),
     )
+    # The registration is None where this user may not read it.
+    installed = registered != {} or controller != dependencies.no_lease(home)
     facts = Facts(
         home=home,
-        controller=controller,
+        controller=controller if installed else at_work.NOT_INSTALLED,
+        installed=installed,
         webhook=webhook,
         events=events,
         surplus=surplus,

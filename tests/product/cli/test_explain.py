@@ -119,6 +119,17 @@ NOWHERE: Answers = {
             id="the Lease is looked for where the webhook is served",
         ),
         pytest.param(
+            {
+                "mpijob-elastic": status(404, "NotFound"),
+                "mpijob-elastic-controller": status(404, "NotFound"),
+            },
+            {},
+            False,
+            "mpijob-elastic is not installed in this cluster, so train keeps its present size "
+            "cause: no-controller next: mpijob-elastic install ",
+            id="nothing is installed",
+        ),
+        pytest.param(
             about_to_go(of=0),
             {},
             False,

@@ -247,6 +247,43 @@ def test_who_carries_out_changes_comes_first(view: JobView) -> None:
     assert not [one.next_step for one in found if " edit " in one.next_step]
 
 
+ADOPT = names.adopt(JOB, "default")
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        pytest.param(job(), id="at rest"),
+        pytest.param(job(config=config(pods(0, 1))), id="not published"),
+        pytest.param(job(role=None), id="no right"),
+        pytest.param(job(known=False), id="not refreshed"),
+        pytest.param(
+            job(launcher=launcher(mounts_discovery=False)), id="a launcher without discovery"
+        ),
+        pytest.param(
+            job(2, workers=tuple(map(worker, range(3))), elastic=False), id="kept beyond the size"
+        ),
+        pytest.param(edited(Memory()), id="edited"),
+        pytest.param(job(launcher=None), id="no launcher"),
+    ],
+)
+def test_without_an_installation_only_the_first_next_step_is_of_ours(view: JobView) -> None:
+    """There is no controller with a log then, and `adopt` refuses."""
+    facts = Facts(
+        controller="mpijob-elastic is not installed",
+        webhook="the API server does not call it",
+        installed=False,
+    )
+    found = explain(view, facts, now=NOW)
+    causes = (*found.job, *(worker.cause for worker in found.workers))
+    steps = [cause.next_step for cause in causes if "mpijob-elastic" in cause.next_step]
+    assert steps == ["mpijob-elastic install"]
+    assert "no-webhook" not in [cause.cause for cause in found.job]
+    for cause in causes:
+        later = cause.says.replace(f"`{ADOPT}` (once mpijob-elastic is installed)", "")
+        assert ADOPT not in later
+
+
 def budget(*, allowed: int = 0, **spec: object) -> BudgetFacts:
     """A PodDisruptionBudget of the job's workers."""
     selector = {"matchLabels": {names.LABEL_JOB_NAME: JOB}}
