@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
+from mpijob_elastic.telemetry import ports
+
 # Seconds to read and discard the rest of a refused body, so that the caller sees the answer and no
 # reset.
 _LINGERING = 2.0
@@ -60,11 +62,12 @@ async def listening(
     limits: Limits,
     finish_seconds: float,
     tls: ssl.SSLContext | None = None,
+    option: str = "--port",
 ) -> AsyncIterator[int]:
     """Serve `application` during the context; yields the port, a free port if `port` is 0.
 
-    The end closes idle connections and gives requests in flight `finish_seconds`. Raises OSError if
-    the port is taken.
+    The end closes idle connections and gives requests in flight `finish_seconds`. option: chooses
+    the port. Raises OSError that names the option if the port is taken.
     """
     runner = web.AppRunner(
         application,
@@ -81,14 +84,15 @@ async def listening(
         assert serve is not None
         peers = _Peers(limits)
         handshake = limits.read_seconds if tls else None
-        listener = await asyncio.get_running_loop().create_server(
-            lambda: _Connection(serve(), peers),
-            host,
-            port,
-            ssl=tls,
-            backlog=1024,
-            ssl_handshake_timeout=handshake,
-        )
+        with ports.chosen_by(option, port):
+            listener = await asyncio.get_running_loop().create_server(
+                lambda: _Connection(serve(), peers),
+                host,
+                port,
+                ssl=tls,
+                backlog=1024,
+                ssl_handshake_timeout=handshake,
+            )
         try:
             yield int(listener.sockets[0].getsockname()[1])
         finally:

@@ -141,7 +141,7 @@ async def running(settings: WebhookSettings) -> AsyncIterator[Running]:
             finish_seconds=settings.finish_seconds,
         )
         health_port = await stack.enter_async_context(
-            listen(health_paths, port=settings.health_port)
+            listen(health_paths, port=settings.health_port, option="--health-port")
         )
         port = await stack.enter_async_context(
             listen(admission.application(), port=settings.port, tls=serving.context)

@@ -49,6 +49,7 @@ from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Signs
 from mpijob_elastic.observe.caches import Caches
 from mpijob_elastic.observe.watching import JobKey
+from mpijob_elastic.telemetry import ports
 from mpijob_elastic.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -268,9 +269,9 @@ class Controller:
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         try:
-            await web.TCPSite(
-                runner, self._settings.health_host, self._settings.health_port
-            ).start()
+            host, port = self._settings.health_host, self._settings.health_port
+            with ports.chosen_by("--health-port", port):
+                await web.TCPSite(runner, host, port).start()
             yield int(runner.addresses[0][1])
         finally:
             await runner.cleanup()

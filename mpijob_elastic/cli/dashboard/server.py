@@ -20,6 +20,7 @@ from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.telemetry import ports
 from mpijob_elastic.telemetry.terminal import say
 
 PAGE = Path(__file__).parent / "page"
@@ -126,7 +127,8 @@ async def serving(
     )
     await runner.setup()
     try:
-        await web.TCPSite(runner, "127.0.0.1", port).start()
+        with ports.chosen_by("--port", port):
+            await web.TCPSite(runner, "127.0.0.1", port).start()
         yield f"http://127.0.0.1:{runner.addresses[0][1]}"
     finally:
         await runner.cleanup()

@@ -237,6 +237,34 @@ def test_a_namespace_that_looks_like_a_number_is_printed_as_a_name() -> None:
     assert namespaces >= {"0899", "1e3", names.NAMESPACE}
 
 
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        ("controller", "--health-port"),
+        ("webhook --port=0", "--health-port"),
+        ("webhook --health-port=0", "--port"),
+        ("dashboard", "--port"),
+    ],
+)
+def test_a_port_that_is_taken_names_its_option(tmp_path: Path, command: str, option: str) -> None:
+    write_plain(tmp_path / "kubeconfig", "http://127.0.0.1:1")
+    with socket.create_server(("", 0)) as taken:
+        port = taken.getsockname()[1]
+        options = [f"--kubeconfig={tmp_path / 'kubeconfig'}", f"{option}={port}"]
+        done = subprocess.run(
+            [sys.executable, "-m", "mpijob_elastic", *command.split(), *options],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == Exit.REFUSED
+    last = done.stderr.splitlines()[-1]
+    assert last == (
+        f"mpijob-elastic: port {port} is taken; choose another with {option} (0: any free port)"
+    )
+
+
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
 @pytest.mark.parametrize("command", ["controller", "webhook --port=0"])
 def test_probes_are_answered_at_addresses_of_both_families(tmp_path: Path, command: str) -> None:
