@@ -74,6 +74,7 @@ async def watch(where: Where, *, job: str) -> bool:
     """
     async with reached(where) as (client, namespace):
         first = await snapshot.fetch_job(client, namespace, job)
+        _warn(where, await at_work.check(client, now=time.time()))
         selection = Selection(namespace=namespace, job=job)
         following = follow(client, selection, with_role=first.role_readable)
         with _screen(Console(highlight=False)) as show:
@@ -107,10 +108,8 @@ async def _read(where: Where, job: str | None, *, now: float) -> list[JobReport]
             found = [await snapshot.fetch_job(client, namespace, job)]
         else:
             found = await snapshot.fetch(client, Selection(namespace=namespace))
-        working = await at_work.check(client, now=now) if found else AtWork()
-    if working.trouble:
-        of = f" (context {where.context})" if where.context else ""
-        say(f"Warning: {working.trouble}{of}", err=True)
+        working = await at_work.check(client, now=now)
+    _warn(where, working)
     if not found:
         here = snapshot.in_words(namespace)
         say(
@@ -127,6 +126,13 @@ async def _read(where: Where, job: str | None, *, now: float) -> list[JobReport]
         )
         for report in reports
     ]
+
+
+def _warn(where: Where, working: AtWork) -> None:
+    """Print that nobody carries out changes in a cluster, unless somebody does."""
+    if working.trouble:
+        of = f" (context {where.context})" if where.context else ""
+        say(f"Warning: {working.trouble}{of}", err=True)
 
 
 @contextmanager

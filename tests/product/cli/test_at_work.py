@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import time
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from aiohttp import web
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import at_work, show, submit
 from mpijob_elastic.cli.jobs.at_work import AtWork, Leader
+from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube.lease import micro_time
@@ -83,6 +85,40 @@ async def test_get_says_that_nobody_works_and_no_job_counts_as_elastic(
         printed = capsys.readouterr()
         assert printed.out.splitlines()[1].split()[elastic] == "yes"
         assert printed.err.startswith("Warning: no controller of mpijob-elastic is running")
+
+
+@pytest.mark.parametrize(
+    ("lease", "words"),
+    [
+        pytest.param(NOT_FOUND, "mpijob-elastic is not installed in this cluster", id="absent"),
+        pytest.param(renewed(90), "no controller of mpijob-elastic is running", id="silent"),
+    ],
+)
+async def test_get_says_so_without_a_job_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], lease: web.Response, words: str
+) -> None:
+    nobody: Answers = {LEASE: lease, HOOKS: NOT_FOUND}
+    async with serving(tmp_path, {**world(), "mpijobs": [], **nobody}) as (where, _):
+        assert await show.get([where], job=None, output="table") == Exit.DONE
+    warning, last = capsys.readouterr().err.splitlines()
+    assert warning.startswith(f"Warning: {words}")
+    assert last.startswith("No MPIJobs found")
+
+
+async def test_watch_says_that_nobody_works(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def deleted(*_: object, **_options: object) -> AsyncIterator[None]:
+        yield None
+
+    monkeypatch.setattr(show, "follow", deleted)
+    async with Server() as server:
+        server.objects.pop(LEASES.path("mpijob-elastic", LEASE))
+        where = Where(kubeconfig=server.kubeconfig, namespace="default")
+        with pytest.raises(NoSuchJob, match="was deleted"):
+            await show.watch(where, job="train")
+    words = "Warning: mpijob-elastic is not installed in this cluster"
+    assert capsys.readouterr().err.startswith(words)
 
 
 async def test_a_size_is_not_changed_where_nobody_carries_it_out() -> None:
