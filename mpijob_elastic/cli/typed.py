@@ -13,6 +13,11 @@ if TYPE_CHECKING:
 _MOST = 20
 # The words that pydantic puts before the message of a choice.
 _PYDANTIC = "Value error, "
+_FOLLOW = "`mpijob-elastic watch JOB` follows a job"
+# What does the same as an option of kubectl, by the name of our command and the option.
+_INSTEAD = {
+    (command, option): _FOLLOW for command in ("get", "list") for option in ("-w", "--watch")
+}
 
 
 class Command(TyperCommand):
@@ -33,6 +38,9 @@ class Command(TyperCommand):
             if len(unknown) > 1:
                 error.message = f"No such options: {', '.join(unknown)}"
                 error.possibilities = None  # type: ignore[attr-defined]
+            hints = (_INSTEAD.get((ctx.info_name or "", option)) for option in unknown)
+            if hint := next(filter(None, hints), None):
+                error.message = f"{error.message}; {hint}"
             raise
 
     def _refuse_options_as_values(self, ctx: "Context", args: Sequence[str]) -> None:

@@ -237,6 +237,14 @@ def test_a_namespace_that_looks_like_a_number_is_printed_as_a_name() -> None:
     assert namespaces >= {"0899", "1e3", names.NAMESPACE}
 
 
+@pytest.mark.parametrize("option", ["-w", "--watch", "-Aw"])
+def test_the_option_of_kubectl_to_follow_names_the_command_watch(option: str) -> None:
+    done = typed("get", option)
+    assert done.exit_code == Exit.USAGE
+    assert "No such option: -" in done.stderr
+    assert "`mpijob-elastic watch JOB` follows a job" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("command", "option"),
     [
