@@ -8,7 +8,7 @@ job that was handed over belongs to the other operator.
 https://kubernetes.io/docs/concepts/storage/volumes/#configmap
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -117,11 +117,11 @@ async def look(client: ApiReader) -> Traces:
     return find(jobs=jobs, configs=configs, pods=pods)
 
 
-async def sweep(client: ApiWriter, *, say: Say) -> list[str]:
+async def sweep(client: ApiWriter, *, say: Say, said: Collection[str] = ()) -> list[str]:
     """Remove our traces, and say what stays; return a line for each trace that was not removed.
 
-    A refusal holds up no other object. What changed meanwhile is looked at again. Raises
-    `errors.KubeError` if the API server is away.
+    A refusal holds up no other object. What changed meanwhile is looked at again. said: the lines
+    on what stays that the user has read. Raises `errors.KubeError` if the API server is away.
     """
     refused: dict[str, errors.ApiError] = {}
     left = Traces()
@@ -139,7 +139,8 @@ async def sweep(client: ApiWriter, *, say: Say) -> list[str]:
         if not any(map(_may_have_changed, refused.values())):
             break
     for line in left.lines():
-        say(line)
+        if line not in said:
+            say(line)
     return [f"Not removed from {trace}: {why}" for trace, why in refused.items()]
 
 

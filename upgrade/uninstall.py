@@ -124,7 +124,7 @@ class Uninstallation:
         left = await removal.left_waiting(client)
         left += await removal.give_back(client, seconds=seconds, say=say)
         if self.traces is not None:
-            left += await traces.sweep(client, say=say)
+            left += await traces.sweep(client, say=say, said=self.traces.lines())
         if self.takes_scale:
             left += await _take_scale(client, say=say)
         homes = [one for one in self.found if one.resource.kind == NAMESPACES.kind]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -207,7 +207,7 @@ def uninstall(
             if not yes:
                 typer.confirm(f"Delete this from {client.host}?", abort=True)
             left = await planned.run(seconds=timeout, say=news)
-            say("Uninstalled.", *left)
+            say(*ending(left))
             if left:
                 raise typer.Exit(Exit.OTHERWISE)
 
@@ -303,6 +303,14 @@ def tell(
 def end(*, dry_run: bool, done: str) -> None:
     """Print how the command ended."""
     say("Dry run: nothing was written." if dry_run else done)
+
+
+def ending(left: Sequence[str]) -> list[str]:
+    """Return how an uninstallation ended, in lines.
+
+    left: what is left to do, in lines.
+    """
+    return [*left, "Not everything was removed."] if left else ["Uninstalled."]
 
 
 async def _announce(planned: Uninstallation, news: Say) -> None:

@@ -18,6 +18,7 @@ from lab.ports import free_ports
 from mpijob_elastic import names
 from mpijob_elastic.cli import app, exit_codes, main
 from mpijob_elastic.cli.exit_codes import Exit
+from mpijob_elastic.cli.install import ending
 from mpijob_elastic.cli.upgrade import app as upgrade
 from mpijob_elastic.install import NotInTime, Refused
 from mpijob_elastic.kube import kubectl_yaml
@@ -235,6 +236,19 @@ def test_a_namespace_that_looks_like_a_number_is_printed_as_a_name() -> None:
     printed = kubectl_yaml.read_all(done.stdout)
     namespaces = {found["metadata"].get("namespace") for found in printed}
     assert namespaces >= {"0899", "1e3", names.NAMESPACE}
+
+
+@pytest.mark.parametrize(
+    ("left", "lines"),
+    [
+        ([], ["Uninstalled."]),
+        (["Not deleted: x: 422"], ["Not deleted: x: 422", "Not everything was removed."]),
+    ],
+)
+def test_what_is_left_comes_first_and_nothing_counts_as_uninstalled(
+    left: list[str], lines: list[str]
+) -> None:
+    assert ending(left) == lines
 
 
 @pytest.mark.parametrize("option", ["-w", "--watch", "-Aw"])

@@ -256,6 +256,23 @@ async def test_a_refusal_holds_up_no_other_object_and_is_told_with_its_reason(
     ]
 
 
+@pytest.mark.parametrize("is_read", [False, True])
+async def test_what_stays_is_said_once(
+    client: ApiWriter, monkeypatch: pytest.MonkeyPatch, *, is_read: bool
+) -> None:
+    """`uninstall` says it before it asks."""
+    found = traces.Traces(kept=("default/late",))
+
+    async def look(_: ApiWriter) -> traces.Traces:
+        return found
+
+    monkeypatch.setattr(traces, "look", look)
+    news: list[str] = []
+    said = found.lines() if is_read else []
+    await traces.sweep(client, say=lambda line: news.append(str(line)), said=said)
+    assert [*said, *news] == found.lines()
+
+
 async def test_what_cannot_be_looked_for_is_told(
     api: TinyApi, proxy: FaultProxy, client: ApiWriter
 ) -> None:
