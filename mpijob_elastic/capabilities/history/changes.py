@@ -170,8 +170,10 @@ def _asked(state: JobState, base: Record, sized: Sized) -> list[Change]:
     first = [marked] if marked else []
     if before == view.replicas:
         return first
-    if not marked and _is_same_size(view, base, sized):
-        at, by = _edit(state, base, sized)
+    # A change on the MPIJob that is no parking has set another size meanwhile.
+    is_size_kept = marked is None or marked.note in (_PARKED, _UNPARKED)
+    if is_size_kept and _is_same_size(view, base, sized):
+        at, by = _edit(state, base, marked, sized)
         cause, note = _USER, _PARKED if view.replicas < before else _UNPARKED
     else:
         at, cause, by, note = sized.at, _cause(view, sized), sized.by, ""
@@ -194,16 +196,25 @@ def _is_same_size(view: JobView, base: Record, sized: Sized) -> bool:
     return view.memory.scale is not None and 0.0 < sized.at <= view.memory.scale.at
 
 
-def _edit(state: JobState, base: Record, sized: Sized) -> tuple[float, str]:
+def _edit(state: JobState, base: Record, marked: Change | None, sized: Sized) -> tuple[float, str]:
     """Return when somebody changed the parked workers, and who; 0 and "" if nothing shows it.
 
     The removal of an annotation may leave no trace. Then the last edit that does is an earlier one,
-    and names somebody else.
+    and names somebody else. marked: the change on the MPIJob.
     """
-    scale = state.view.memory.scale
-    before = base.changes[-1].at if base.changes else scale.at if scale else 0.0
+    before = _last_at(state, base, marked)
     is_recent = sized.edited_at > max(before, state.now - _REMOVED_WITHIN)
     return (sized.edited_at, sized.edited_by) if sized.parks or is_recent else (0.0, "")
+
+
+def _last_at(state: JobState, base: Record, marked: Change | None) -> float:
+    """Return when the size changed last; 0 if it has not."""
+    if marked:
+        return marked.at
+    if base.changes:
+        return base.changes[-1].at
+    scale = state.view.memory.scale
+    return scale.at if scale else 0.0
 
 
 def _cause(view: JobView, sized: Sized) -> str:

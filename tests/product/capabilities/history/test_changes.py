@@ -521,6 +521,29 @@ def test_whenever_the_controller_dies_no_size_that_it_saw_is_lost_or_doubled(
     assert len({one.key for one in found}) == len(found)
 
 
+def test_a_parking_that_follows_an_unseen_return_is_by_its_own_author() -> None:
+    """The return waits on the MPIJob for the list; the size itself was edited long before both."""
+    world = trains(4)
+    world.park(0, by="kubectl-annotate")
+    world.rest()
+    world.ready(*range(4), after=60)  # the drain is over, and worker 0 is deleted
+    world.rest()
+    world.later(30)
+    world.unpark(edited=None)
+    world.rest()
+    world.later(QUIET)
+    world.rest()
+    world.later(30)
+    world.park(0, by="kubectl-annotate")
+    world.rest()
+    found = history.entries(world.text, history.read_change(mark(world, names.CHANGE)))
+    assert [(one.before, one.after, one.by) for one in found] == [
+        (4, 3, "kubectl-annotate"),
+        (3, 4, history.UNKNOWN),
+        (4, 3, "kubectl-annotate"),
+    ]
+
+
 PARKINGS = st.lists(
     st.tuples(st.sets(st.integers(0, 3), max_size=3), st.booleans(), st.integers(0, 12)),
     min_size=1,
