@@ -36,6 +36,14 @@ CERT_MANAGER = Release(
         for kind in ("certificates", "certificaterequests", "issuers", "clusterissuers")
     ],
 )
+PROMETHEUS_OPERATOR = Release(
+    module="github.com/prometheus-operator/prometheus-operator@v0.93.0",
+    checksum="h1:AohlYJT+En8TmNpAcEUJ3GsaJTAqfEBwHmGTVpRm/Io=",
+    files=[
+        f"example/prometheus-operator-crd/monitoring.coreos.com_{kind}.yaml"
+        for kind in ("podmonitors", "prometheusrules")
+    ],
+)
 # The release that lab/binaries/keda builds.
 KEDA = Release(
     module="github.com/kedacore/keda/v2@v2.20.2",

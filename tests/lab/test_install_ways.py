@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from itertools import combinations, permutations
 from typing import Any
 
@@ -13,7 +14,7 @@ from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.install.objects import Manifest
 from mpijob_elastic.install.overlays import Overlay
 from tests.lab.command_line import IMAGE, UNINSTALL, CommandLine
-from tests.lab.definitions import CERT_MANAGER, served
+from tests.lab.definitions import CERT_MANAGER, PROMETHEUS_OPERATOR, served
 
 pytestmark = [pytest.mark.lab, pytest.mark.thorough]
 
@@ -54,20 +55,19 @@ def test_one_way_after_another_meets_no_conflict(
     WAYS[first](clean)
 
 
-CHOICES = [
-    chosen
-    for size in range(3)
-    for chosen in combinations([one for one in Overlay if one is not Overlay.PROMETHEUS], size)
-]
+CHOICES = [chosen for size in range(3) for chosen in combinations(Overlay, size)]
 
 
 @pytest.fixture(scope="module")
-def with_cert_manager(
+def with_all_definitions(
     lab: CommandLine, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[CommandLine]:
-    """The definitions of cert-manager are served, and of ours there is the namespace alone."""
+    """The definitions that overlays need are served, and of ours there is the namespace alone."""
     lab.done(*UNINSTALL)
-    with served(lab.cluster, CERT_MANAGER, tmp_path_factory.mktemp("cert-manager")):
+    with ExitStack() as stack:
+        for release in (CERT_MANAGER, PROMETHEUS_OPERATOR):
+            folder = tmp_path_factory.mktemp("definitions")
+            stack.enter_context(served(lab.cluster, release, folder))
         lab.cluster.kubectl(*SERVER_SIDE, "-f", "-", stdin=json.dumps(NAMESPACE))
         yield lab
 
@@ -78,7 +78,7 @@ NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": names
 @pytest.mark.parametrize("template_labels", [True, False])
 @pytest.mark.parametrize("chosen", CHOICES, ids=lambda chosen: "+".join(chosen) or "default")
 def test_what_is_owned_as_a_whole_is_stored_as_it_is_written(
-    with_cert_manager: CommandLine, chosen: tuple[Overlay, ...], *, template_labels: bool
+    with_all_definitions: CommandLine, chosen: tuple[Overlay, ...], *, template_labels: bool
 ) -> None:
     """A default within a list that has no keys would differ from what the next one applies."""
     inside = ("jobs",) if Overlay.SINGLE_NAMESPACE in chosen else ()
@@ -86,7 +86,7 @@ def test_what_is_owned_as_a_whole_is_stored_as_it_is_written(
     manifests = plan.manifests()
     flags = ("--dry-run=server", "--show-managed-fields", "-o", "json")
     together = json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})
-    said = with_cert_manager.cluster.kubectl(
+    said = with_all_definitions.cluster.kubectl(
         *SERVER_SIDE, *flags, "--field-manager=trial", "-f", "-", stdin=together
     )
     stored = json.loads(said)["items"]
