@@ -115,6 +115,20 @@ async def objects(job: Job, resource: Resource) -> list[Object]:
     return found
 
 
+async def run_granted(job: Job, unit: str) -> None:
+    """Grant a QueueUnit, and wait until its job runs: only then does the unit get further owners."""
+    await job.client.patch_object(
+        QUEUE_UNITS.path(job.namespace, unit, "status"),
+        body={"status": {"phase": "Dequeued"}},
+        content_type=MERGE_PATCH,
+    )
+    await seen(
+        lambda: objects(job, QUEUE_UNITS),
+        lambda found: [one["status"]["phase"] for one in found] == ["Running"],
+        "a QueueUnit whose job runs",
+    )
+
+
 def owners(found: Object) -> list[str]:
     return [one["name"] for one in found["metadata"].get("ownerReferences", [])]
 
@@ -146,12 +160,8 @@ async def test_what_a_capability_makes_belongs_to_its_job(
     assert "Refused" not in (await job.state()).notices
     if resource in ADOPTED:
         name = made["metadata"]["name"]
-        # A QueueUnit gets further owners once its job runs, as the scheduler says.
-        await job.client.patch_object(
-            resource.path(job.namespace, name, "status"),
-            body={"status": {"phase": "Running"}},
-            content_type=MERGE_PATCH,
-        )
+        if resource == QUEUE_UNITS:
+            await run_granted(job, name)
         change = [{"op": "add", "path": "/metadata/ownerReferences/-", "value": OF_A_POD}]
         raw = await controller.patch_object(
             resource.path(job.namespace, name),
