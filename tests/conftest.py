@@ -22,7 +22,7 @@ _ANY_MACHINE = settings(deadline=None, suppress_health_check=[HealthCheck.too_sl
 # The same examples in every run, so that a failure is never luck.
 _SAME = settings(_ANY_MACHINE, derandomize=True, database=None)
 settings.register_profile("test", _SAME, max_examples=50)
-settings.register_profile("thorough", _SAME, max_examples=125)
+settings.register_profile("thorough", _SAME, max_examples=100)
 # The same again with more of them: `make long`, which CI does not run.
 settings.register_profile("long", _SAME, max_examples=1000)
 # Other examples in every round of `make campaign` (tests/campaign/properties.py).
