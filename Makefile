@@ -40,7 +40,7 @@ lab-binaries: setup  ## Build etcd, Kubernetes, kwok and mpi-operator from Go mo
 demo: setup  ## Show `kubectl edit mpijob` 2→3→1→3 and `kubectl scale` on a real control plane
 	@$(PYTHON_BIN) -m lab.demo $(ARGS)
 
-test: lab-binaries  ## Tell within seven minutes whether the product works: lint, types, layers, units, main paths on a real control plane
+test: lab-binaries  ## Tell within nine minutes whether the product works: lint, types, layers, units, main paths on a real control plane
 	@$(MAKE) --no-print-directory -j3 test-check test-lab test-units
 
 test-check:
