@@ -5,21 +5,19 @@ Lease is missing. Nothing is said where this user may not read the Lease, becaus
 A command that waits goes on reading the Lease, because a controller may go or come meanwhile.
 """
 
-import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import dependencies
-from mpijob_elastic.kube.lease import LeaseObject
+from mpijob_elastic.kube.lease import LeaseObject, LeaseTimes
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model import phrases
 from mpijob_elastic.model.wire import seconds
 from mpijob_elastic.observe import registration
 
-# Seconds for which a Lease holds that does not say it.
-LEASE = 15.0
 # Seconds without a renewal after which a command does not wait for a controller.
 SILENT = 60.0
 # Seconds between two looks at a Lease that has just expired, because the clock of this machine may
@@ -28,8 +26,6 @@ AGAIN = 3.0
 # How a change ends that no controller carries out.
 ONCE = "the change is carried out once a controller runs"
 NOT_INSTALLED = "mpijob-elastic is not installed in this cluster"
-_NO_HOLDER = "no controller of mpijob-elastic is the leader"
-_NOBODY = "no controller of mpijob-elastic is running"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +55,7 @@ class Leader:
         self._version, self._changed_at = "", clock()
         #: Why nobody carries out changes, in a sentence without a period; "" if somebody does, or
         #: if nobody knows.
-        self.trouble = _NOBODY if working.trouble else ""
+        self.trouble = dependencies.NOBODY if working.trouble else ""
 
     async def look(self, client: ApiReader) -> str:
         """Read the Lease once more, and return `trouble`."""
@@ -68,11 +64,13 @@ class Leader:
             return self.trouble
         version, self._version = self._version, lease.metadata.resource_version
         if not lease.spec.holder_identity:
-            self.trouble = _NO_HOLDER
+            self.trouble = dependencies.NO_HOLDER
         elif version not in {"", self._version}:
             self.trouble, self._changed_at = "", self._clock()
-        elif self._clock() - self._changed_at > (lease.spec.lease_duration_seconds or LEASE):
-            self.trouble = _NOBODY
+        elif self._clock() - self._changed_at > (
+            lease.spec.lease_duration_seconds or LeaseTimes.duration
+        ):
+            self.trouble = dependencies.NOBODY
         return self.trouble
 
 
@@ -103,23 +101,23 @@ async def _leading(client: ApiReader, lease: LeaseObject, home: str, *, now: flo
     spec = lease.spec
     waits = "changes of the size wait until one runs"
     if not spec.holder_identity:
-        return AtWork(trouble=f"{_NO_HOLDER}: {waits}", home=home)
+        return AtWork(trouble=f"{dependencies.NO_HOLDER}: {waits}", home=home)
     age = now - (seconds(spec.renew_time) or 0.0)
-    if age <= (spec.lease_duration_seconds or LEASE):
+    if age <= _duration(lease):
         return AtWork(home=home)
     may_return = age <= SILENT
-    if may_return and await _is_renewed(client, lease, home):
-        return AtWork(home=home)
+    if may_return:
+        again = partial(dependencies.lease, client, home)
+        if await dependencies.is_renewed(again, lease, within=AGAIN):
+            return AtWork(home=home)
     ago = phrases.duration(round(age))
     return AtWork(
-        trouble=f"{_NOBODY} (the last leader renewed the Lease {ago} ago): {waits}",
+        trouble=f"{dependencies.NOBODY} (the last leader renewed the Lease {ago} ago): {waits}",
         may_return=may_return,
         home=home,
     )
 
 
-async def _is_renewed(client: ApiReader, lease: LeaseObject, home: str) -> bool:
-    """Return True if a Lease changes within the next moment, or cannot be read then."""
-    await asyncio.sleep(AGAIN)
-    again = await dependencies.lease(client, home)
-    return again is None or again.metadata.resource_version != lease.metadata.resource_version
+def _duration(lease: LeaseObject) -> float:
+    """Return for how many seconds a Lease holds without a renewal."""
+    return lease.spec.lease_duration_seconds or LeaseTimes.duration

@@ -26,6 +26,9 @@ from mpijob_elastic.observe.nodes import reading
 
 T = TypeVar("T")
 
+# Why nobody carries out changes, in a sentence without a period.
+NO_HOLDER = "no controller of mpijob-elastic is the leader"
+NOBODY = "no controller of mpijob-elastic is running"
 # Seconds. A leader renews the Lease every 2 s, and at the latest after 10 s.
 RENEWED_WITHIN = 10.0
 # The most objects whose Events or nodes are read.
@@ -86,6 +89,15 @@ def no_lease(namespace: str) -> str:
     return f"mpijob-elastic is not installed in namespace {namespace} (no Lease {names.LEASE})"
 
 
+async def is_renewed(
+    read: Callable[[], Awaitable[LeaseObject | None]], first: LeaseObject, *, within: float
+) -> bool:
+    """Return True if a Lease has changed after so many seconds, or cannot be read then."""
+    await asyncio.sleep(within)
+    again = await read()
+    return again is None or again.metadata.resource_version != first.metadata.resource_version
+
+
 async def controller_trouble(
     read: Callable[[], Awaitable[LeaseObject | None]], *, namespace: str, now: float
 ) -> str:
@@ -100,16 +112,14 @@ async def controller_trouble(
     if first.metadata.name == "":
         return no_lease(namespace)
     if not first.spec.holder_identity:
-        return "no controller of mpijob-elastic is the leader (the Lease has no holder)"
+        return f"{NO_HOLDER} (the Lease has no holder)"
     age = now - (seconds(first.spec.renew_time) or 0.0)
     if 0.0 <= age < RENEWED_WITHIN:
         return ""
-    await asyncio.sleep(RENEWED_WITHIN)
-    again = await read()
-    if again is None or again.metadata.resource_version != first.metadata.resource_version:
+    if await is_renewed(read, first, within=RENEWED_WITHIN):
         return ""
     return (
-        "no controller of mpijob-elastic is running (the last leader renewed the Lease "
+        f"{NOBODY} (the last leader renewed the Lease "
         f"{phrases.duration(round(max(RENEWED_WITHIN, age)))} ago)"
     )
 
