@@ -128,8 +128,8 @@ def check(words: Words) -> None:
             f'--name: "{words.name}" is no name of an object; write lower-case letters, digits and '
             f"dashes, such as {_as_object_name(words.name)}"
         )
-    for option, text, example in _amounts(words):
-        _check_amount(option, text, example)
+    for amount in _amounts(words):
+        _check_amount(amount)
     size, low, high = words.workers, words.min_workers, words.max_workers
     if low and high and low > high:
         raise Refused(f"--min-workers is {low}, which is above --max-workers {high}")
@@ -145,33 +145,48 @@ def _as_object_name(name: str) -> str:
     return ".".join(filter(None, parts)) or "train"
 
 
-def _amounts(words: Words) -> Iterator[tuple[str, str, str]]:
-    """Yield each amount that the user typed: its option, its text, and what to write instead."""
+@dataclass(frozen=True, kw_only=True)
+class _Amount:
+    """An amount of a resource that the user typed."""
+
+    #: As the user typed it, with the resource if that is a part of it.
+    option: str
+    text: str
+    #: What to write instead.
+    example: str
+    #: The API server takes only whole numbers.
+    is_whole: bool = False
+
+
+def _amounts(words: Words) -> Iterator[_Amount]:
+    """Yield each amount that the user typed."""
     if words.cpu:
-        yield "--cpu", words.cpu, "500m or 4"
+        yield _Amount(option="--cpu", text=words.cpu, example="500m or 4")
     if words.memory:
-        yield "--memory", words.memory, "500Mi or 8Gi"
+        yield _Amount(option="--memory", text=words.memory, example="500Mi or 8Gi")
     for resource, text in words.pods.devices.items():
-        yield f"--device {resource}", text, "1"
+        option, is_whole = f"--device {resource}", _is_counted(resource)
+        yield _Amount(option=option, text=text, example="1", is_whole=is_whole)
 
 
-def _check_amount(option: str, text: str, example: str) -> None:
+def _check_amount(typed: _Amount) -> None:
     """Refuse an amount with which the API server would take no pod. Raises Refused."""
-    amount = requests.readable({"typed": text}).get("typed")
-    if amount is None or not operator_types.is_quantity(text):
+    amount = requests.readable({"typed": typed.text}).get("typed")
+    if amount is None or not operator_types.is_quantity(typed.text):
         fault = "is not a quantity"
     elif amount < 0:
         fault = "is below 0"
-    elif _is_counted(option) and amount % requests.UNIT:
+    elif typed.is_whole and amount % requests.UNIT:
         fault = "is not a whole number"
     else:
         return
-    raise Refused(f'{option}: "{text[:_SHOWN]}" {fault}; write for example {example}')
+    shown = typed.text[:_SHOWN]
+    raise Refused(f'{typed.option}: "{shown}" {fault}; write for example {typed.example}')
 
 
-def _is_counted(option: str) -> bool:
+def _is_counted(resource: str) -> bool:
     """Tell whether the API server takes only whole numbers of a resource, as of all devices."""
-    return "/" in option and "kubernetes.io/" not in option
+    return "/" in resource and "kubernetes.io/" not in resource
 
 
 async def submit(where: Where, words: Words, *, dry_run: bool, output: str) -> Exit:
