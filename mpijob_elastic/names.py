@@ -16,9 +16,11 @@ LABEL_JOB_NAME = "mpi-job-name"
 # Characters of a label's value: a job with a longer name gets no pod.
 LONGEST_LABEL = 63
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/names/#dns-subdomain-names
-_LONGEST_NAME = 253
+LONGEST_SUBDOMAIN = 253
 _PART_OF_A_NAME = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
-_OBJECT_NAME = re.compile(rf"{_PART_OF_A_NAME}(?:\.{_PART_OF_A_NAME})*")
+# The pattern of such a name.
+SUBDOMAIN = rf"{_PART_OF_A_NAME}(?:\.{_PART_OF_A_NAME})*"
+_OBJECT_NAME = re.compile(SUBDOMAIN)
 LABEL_JOB_ROLE = "mpi-job-role"
 ROLE_LAUNCHER = "launcher"
 ROLE_WORKER = "worker"
@@ -265,7 +267,7 @@ def gets_no_pod(job: str) -> bool:
 
 def is_object_name(text: str) -> bool:
     """Tell whether the API server takes a text as the name of an MPIJob (RFC 1123, a subdomain)."""
-    return len(text) <= _LONGEST_NAME and _OBJECT_NAME.fullmatch(text) is not None
+    return len(text) <= LONGEST_SUBDOMAIN and _OBJECT_NAME.fullmatch(text) is not None
 
 
 def pod_selector(job: str) -> str:

@@ -26,7 +26,7 @@ Labels = Mapping[str, str]
 _TAKEN = ("training.kubeflow.org/", names.PREFIX)
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
 _WORD = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
-_DOMAIN = r"(?=.{1,253}/)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*/"
+_DOMAIN = rf"(?=.{{1,{names.LONGEST_SUBDOMAIN}}}/){names.SUBDOMAIN}/"
 _KEY = re.compile(rf"(?:{_DOMAIN})?{_WORD}")
 _VALUE = re.compile(rf"(?:{_WORD})?")
 # Characters of a selector, and terms of an affinity, that a message shows or that are looked at.
