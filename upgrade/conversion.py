@@ -208,16 +208,9 @@ def _is_readable(job: Source, notes: Notes, *, is_new: bool) -> bool:
 
 def _has_container(job: Source) -> bool:
     """Return True if a role of the job has a container."""
-    roles = _at(job, "spec", "mpiReplicaSpecs")
+    roles = operator_types.at(job, "spec", "mpiReplicaSpecs")
     replicas = roles.values() if isinstance(roles, dict) else ()
-    return any(_at(one, "template", "spec", "containers") for one in replicas)
-
-
-def _at(value: Any, *keys: str) -> Any:
-    """Return what stands below these keys, one in the other; None if nothing does."""
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
+    return any(operator_types.at(one, "template", "spec", "containers") for one in replicas)
 
 
 def _about_metadata(metadata: Source, notes: Notes) -> None:

@@ -55,19 +55,15 @@ class Dropped(NamedTuple):
     known_as: str
 
 
-def _absent(field: str, remedy: str) -> Fault:
-    return Fault(field=field, message=f"is missing; {remedy}. {_WHY}", kind=field)
+def _absent(field: str, advice: str) -> Fault:
+    return Fault(field=field, message=f"is missing; {advice} {_WHY}", kind=field)
 
 
-def _asked(field: str, question: str) -> Fault:
-    return Fault(field=field, message=f"is missing; {question} {_WHY}", kind=field)
-
-
-_NO_LAUNCHER = _absent("spec.mpiReplicaSpecs.Launcher", "describe the launcher there")
+_NO_LAUNCHER = _absent("spec.mpiReplicaSpecs.Launcher", "describe the launcher there.")
 _NO_CONTAINER = _absent(
-    "spec.mpiReplicaSpecs.Launcher.template.spec.containers", "give the launcher a container"
+    "spec.mpiReplicaSpecs.Launcher.template.spec.containers", "give the launcher a container."
 )
-NO_SIZE = _absent("spec.mpiReplicaSpecs.Worker.replicas", "write the number of workers")
+NO_SIZE = _absent("spec.mpiReplicaSpecs.Worker.replicas", "write the number of workers.")
 
 _TYPES = msgspec.json.decode(
     Path(__file__).with_suffix(".json").read_bytes(), type=dict[str, dict[str, str]]
@@ -156,19 +152,19 @@ def _missing(spec: object, dropped: Iterable[Dropped]) -> Iterator[Fault]:
     The message names a dropped field that seems to be the missing one. See syncHandler and
     newLauncher in the operator's mpi_job_controller.go.
     """
-    roles = _at(spec, "mpiReplicaSpecs")
-    launcher, worker = _at(roles, "Launcher"), _at(roles, "Worker")
+    roles = at(spec, "mpiReplicaSpecs")
+    launcher, worker = at(roles, "Launcher"), at(roles, "Worker")
     found = []
     if launcher is None:
         found.append(_NO_LAUNCHER)
-    elif not _at(launcher, "template", "spec", "containers"):
+    elif not at(launcher, "template", "spec", "containers"):
         found.append(_NO_CONTAINER)
-    if worker is not None and _at(worker, "replicas") is None:
+    if worker is not None and at(worker, "replicas") is None:
         found.append(NO_SIZE)
     unknown = [one.field for one in dropped]
     for fault in found:
         near = near_names.stand_in(fault.field, unknown)
-        yield _asked(fault.field, near.question) if near else fault
+        yield _absent(fault.field, near.question) if near else fault
 
 
 def _other_roles(spec: object) -> list[Dropped]:
@@ -176,7 +172,7 @@ def _other_roles(spec: object) -> list[Dropped]:
 
     [operator] takes any key, and reads Launcher and Worker.
     """
-    roles = _at(spec, "mpiReplicaSpecs")
+    roles = at(spec, "mpiReplicaSpecs")
     others = [key for key in roles if key not in _ROLES] if isinstance(roles, dict) else []
     path: _Path = ((None, "spec"), "mpiReplicaSpecs")
     return [
@@ -190,7 +186,8 @@ def fields(struct: str) -> frozenset[str]:
     return frozenset(_TYPES.get(struct, ()))
 
 
-def _at(value: object, *keys: str) -> object:
+def at(value: object, *keys: str) -> object:
+    """Return what stands below these keys, one in the other; None if nothing does."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value
