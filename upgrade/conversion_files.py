@@ -162,12 +162,12 @@ def _converted_or_skipped(path: Path, folder: Path, named_by: Path | None) -> Fi
     try:
         return _converted(_decoded(content, str(name)), name, is_patch=named_by is not None)
     except Refused as refused:
-        notes = _about_kustomization(text, name)
+        found = _kustomization(text, name)
         # The notes on a kustomization name the jobs in it.
-        to_do = not _is_kustomization(text, name) and conversion.names_a_job(text)
+        to_do = not found and conversion.names_a_job(text)
         advice = "; it seems to hold a job: render it first, or convert it by hand"
         skipped = f"{refused}{advice if to_do else ''}"
-        return File(name=name, skipped=skipped, to_do=to_do, notes=notes)
+        return File(name=name, skipped=skipped, to_do=to_do, notes=found.notes if found else ())
 
 
 def _decoded(content: bytes, name: str) -> str:
@@ -180,17 +180,16 @@ def _decoded(content: bytes, name: str) -> str:
 def _converted(text: str, name: Path, *, known_as: str = "", is_patch: bool = False) -> File:
     where = known_as or str(name)
     objects = tuple(conversion.convert_text(text, where=where, is_patch=is_patch))
-    notes = _about_kustomization(text, name)
+    found = _kustomization(text, name)
     if name.name in kustomizations.FILE_NAMES:
         # kustomize does not find Kustomization.yaml.
         name, known_as = name.with_name(kustomizations.FILE_NAMES[0]), where
-    return File(name=name, known_as=known_as, objects=objects, notes=notes)
+    return File(name=name, known_as=known_as, objects=objects, notes=found.notes if found else ())
 
 
-def _is_kustomization(text: str, name: Path) -> bool:
-    return name.name in kustomizations.FILE_NAMES and kustomizations.read(text).readable
-
-
-def _about_kustomization(text: str, name: Path) -> tuple[Note, ...]:
-    """Return the notes on a kustomization; none on another file."""
-    return kustomizations.read(text).notes if _is_kustomization(text, name) else ()
+def _kustomization(text: str, name: Path) -> kustomizations.Kustomization | None:
+    """Return what a kustomization says; None for another file, or if the text is no YAML."""
+    if name.name not in kustomizations.FILE_NAMES:
+        return None
+    found = kustomizations.read(text)
+    return found if found.readable else None
