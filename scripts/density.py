@@ -267,7 +267,7 @@ def _classes(path: PurePath, tree: ast.Module) -> Iterator[tuple[str, _Class]]:
 
 
 def _last_name(base: ast.expr) -> str:
-    """Return the last word of a base class: Known of `job_facts.Known` and of `Known[F]`."""
+    """Return the last word of a base class: Known of `job_facts.CapabilityFacts` and of `Known[F]`."""
     return ast.unparse(base).partition("[")[0].rpartition(".")[2]
 
 

@@ -3,49 +3,86 @@
 This is the only place that names their pure halves.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from mpijob_elastic.capabilities.autoscaling import Autoscaling
+from mpijob_elastic.capabilities.autoscaling.facts import ANNOTATIONS as AUTOSCALING
 from mpijob_elastic.capabilities.disruption import Disruption
+from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
+from mpijob_elastic.capabilities.disruption.signs import signs
 from mpijob_elastic.capabilities.et_operator import EtOperator
 from mpijob_elastic.capabilities.gangs import Gangs
+from mpijob_elastic.capabilities.gangs.facts import ANNOTATION as GANG_ANNOTATION
 from mpijob_elastic.capabilities.gangs.facts import GANG
+from mpijob_elastic.capabilities.gangs.facts import GROUPS as GANG_GROUPS
 from mpijob_elastic.capabilities.history import History
+from mpijob_elastic.capabilities.kube_queue import HOLDING as QUEUE_UNITS
 from mpijob_elastic.capabilities.kube_queue import KubeQueue
+from mpijob_elastic.capabilities.kueue import HOLDING as WORKLOADS
 from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
+from mpijob_elastic.capabilities.parking import ANNOTATION as PARKED_ANNOTATION
 from mpijob_elastic.capabilities.parking import PARKED, Parking
+from mpijob_elastic.capabilities.run_policy import ANNOTATION as RUN_POLICY
 from mpijob_elastic.capabilities.run_policy import Runs
+from mpijob_elastic.capabilities.sizes import ANNOTATION as SIZES_ANNOTATION
 from mpijob_elastic.capabilities.sizes import SIZES, Sizes
+from mpijob_elastic.capabilities.suspension import ANNOTATION as SUSPEND_ANNOTATION
 from mpijob_elastic.capabilities.suspension import SUSPEND, Suspension
-from mpijob_elastic.decide.wishes import Capability
+from mpijob_elastic.decide.capability import Capability, Holding
 from mpijob_elastic.model import job_facts, mpijob, policy
-from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.job_facts import JobFacts, Known
+from mpijob_elastic.model.job import Attached, JobView
+from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.pod import Signs
+from mpijob_elastic.model.policy import Annotation
 
-__all__ = ["ALL", "GROUPS", "KEYS", "POD_MARKS", "node_signs", "of", "read", "told"]
+__all__ = ["ALL", "GROUPS", "HOLDINGS", "KEYS", "POD_MARKS", "node_signs", "of", "read", "told"]
 # The annotations and labels of capabilities that a command writes.
 __all__ += ["GANG", "LABEL_QUEUE", "PARKED", "SIZES", "SUSPEND"]
 
 ALL: tuple[type[Capability], ...] = (
+    # What suspends a job comes first: its reason is the first that a user reads.
     Suspension,
     Runs,
     KubeQueue,
+    # Queues of quota come before gangs: a pod that waits for quota waits for no gang.
     Kueue,
     Gangs,
+    # What sets the size comes after what lets the pods start, and before what bounds the size.
     Autoscaling,
     Sizes,
     Parking,
+    # A worker that a queue takes back and whose node goes is told of by the queue.
     Disruption,
     EtOperator,
+    # The history follows what all others have changed.
     History,
 )
 
+# The annotations that users write.
+ANNOTATIONS: tuple[Annotation, ...] = (
+    SUSPEND_ANNOTATION,
+    RUN_POLICY,
+    GANG_ANNOTATION,
+    *AUTOSCALING.values(),
+    SIZES_ANNOTATION,
+    PARKED_ANNOTATION,
+)
+KEYS = policy.KEYS.union(annotation.key for annotation in ANNOTATIONS)
+# The labels and annotations by which schedulers know pods that start together.
+_GROUPS = (GANG_GROUPS,)
+GROUPS = frozenset[str]().union(*_GROUPS)
+# The annotations of workers that a capability reads.
+POD_MARKS = frozenset[str]((EVICTION_MARK,))
+# The objects of ours that hold quota.
+HOLDINGS: tuple[Holding, ...] = (QUEUE_UNITS, WORKLOADS)
+# Who knows the signs that a node is about to go.
+_NODE_SIGNS: tuple[Callable[..., Signs], ...] = (signs,)
 
-def told(view: JobView, *, seen: Iterable[Known | None] = ()) -> JobView:
+
+def told(view: JobView, *, seen: Iterable[Attached | None] = ()) -> JobView:
     """Return the view with its capabilities.
 
     `seen`: the capabilities that watches have found. The view's own objects tell of all others.
@@ -69,16 +106,8 @@ def read(raw: bytes) -> JobFacts:
 
 
 def node_signs(*, more: Iterable[str] = (), ignored: Iterable[str] = ()) -> Signs:
-    """Return the signs that a node is about to go, from the first capability that defines any.
+    """Return the signs that a node is about to go; none without a capability that knows them.
 
-    Raises ValueError.
+    `more` are signs besides the usual signs; signs in `ignored` never count. Raises ValueError.
     """
-    return next((known for each in ALL if (known := each.node_signs(more, ignored))), Signs())
-
-
-# The annotations that users write.
-KEYS = policy.KEYS.union(each.key for one in ALL for each in one.annotations)
-# The labels and annotations by which schedulers know pods that start together.
-GROUPS = frozenset(key for one in ALL for key in one.groups)
-# The annotations of workers that a capability reads.
-POD_MARKS = frozenset(key for one in ALL for key in one.pod_marks)
+    return next((known(more=more, ignored=ignored) for known in _NODE_SIGNS), Signs())

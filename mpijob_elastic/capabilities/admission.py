@@ -1,7 +1,7 @@
 """The optional capabilities of a job at admission: what each adds to an answer of the webhook.
 
 This is the only place that names their halves at admission. Findings that need only the job's facts
-come from `Known.findings`.
+come from `CapabilityFacts.findings`.
 """
 
 from collections.abc import Callable

@@ -9,9 +9,10 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 
 from mpijob_elastic.act.writer import Outdated
-from mpijob_elastic.decide import derive, drain, frozen_execs, stop
+from mpijob_elastic.decide import capability, derive, drain, frozen_execs, suspend
 from mpijob_elastic.decide.actions import Action, DeleteWorkers, EndExecs, Removal, Ungate
 from mpijob_elastic.decide.state import JobState
+from mpijob_elastic.decide.step import When
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS
@@ -74,7 +75,7 @@ class LiveRecheck:
     async def suspended(self, view: JobView) -> bool:
         """Tell whether the job is ours and still to be suspended."""
         fresh = await self._ours(view)
-        return fresh is not None and fresh.wishes.stop != ""
+        return fresh is not None and fresh.wishes.suspend is not None
 
     async def free(self, view: JobView, action: Ungate) -> bool:
         """Tell whether these pods may start as the MPIJob is now.
@@ -89,7 +90,7 @@ class LiveRecheck:
             return False
         free = {
             gated.ref.uid
-            for one in stop.free(self._derived(views.with_job(view, facts)))
+            for one in suspend.free(self._derived(views.with_job(view, facts)))
             for gated in one.pods
         }
         return free.issuperset(gated.ref.uid for gated in action.pods)
@@ -99,11 +100,8 @@ class LiveRecheck:
         due = next((due for seen, due in self._decided if seen is view), None)
         if due is None:
             fresh = await self._fresh(view)
-            due = (
-                tuple(own for one in fresh.wishes.capabilities for own in one.due(fresh))
-                if fresh
-                else ()
-            )
+            steps = capability.own_writes(fresh, When.ANY_TIME) if fresh else ()
+            due = tuple(step.write for step in steps if step.write)
             self._decided.append((view, due))
         return action in due
 

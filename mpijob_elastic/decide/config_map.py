@@ -27,6 +27,7 @@ from mpijob_elastic.decide import (
 )
 from mpijob_elastic.decide.actions import Note, RefreshLauncher, WriteConfig, normal, warning
 from mpijob_elastic.decide.state import TOUCHED, JobState, WorkerState
+from mpijob_elastic.decide.step import NO_STEP, Step, first
 from mpijob_elastic.model import kubexec, phrases
 from mpijob_elastic.model.job import Config, hostfile_slots
 from mpijob_elastic.model.memory import Tries
@@ -38,13 +39,14 @@ from mpijob_elastic.model.phrases import listed
 TOUCH_AGAIN_AFTER = (5.0, 15.0, 35.0, 75.0)
 
 
-def write(state: JobState, config: Config) -> tuple[WriteConfig | None, float | None]:
-    """Return the write that is due, or None; and when to look again."""
+def write(state: JobState, config: Config) -> Step[WriteConfig]:
+    """Return the write of the ConfigMap that is due."""
     if config.facts.cut and not state.view.elastic:
-        return None, None  # the job's hostfile stays as it is, and was not read
+        return NO_STEP  # the job's hostfile stays as it is, and was not read
     step = host_list.following(state)
     if state.reads_nothing and not step.hosts:
-        return None, step.wake_at  # a list that the driver cannot read is better than an empty list
+        # A list that the driver cannot read is better than an empty list.
+        return Step(again_at=step.wake_at)
     change, wake_at = _change(state, config, step.hosts), step.wake_at
     before = (config.facts.script, config.facts.hostfile, None)
     is_same = (change.script, change.hostfile, change.kubexec) == before
@@ -55,23 +57,23 @@ def write(state: JobState, config: Config) -> tuple[WriteConfig | None, float | 
     unused = [probe for probe in probes if probe.idle_at is not None and not probe.busy_seen]
     if is_same and (busy or unused):
         about, again_at = reminders.due(state, changes_at=step.wake_at)
-        wake_at = min((at for at in (wake_at, again_at) if at is not None), default=None)
+        wake_at = first([wake_at, again_at])
         if about:
             change = _reminding(state, config, change, about)
-    memory = next_memory.memory(state, config, change)
+    records = next_memory.records(state, change)
+    memory = next_memory.memory(state, config, change, records)
     if is_same and not change.reminds and not next_memory.is_due(state, config, memory):
-        return None, wake_at
+        return Step(again_at=wake_at)
     annotations: dict[str, str] = {}
-    # An annotation of a capability goes with what the capability remembers.
-    for one in state.wishes.capabilities if memory.own else ():
-        annotations.update(one.beside(config, memory))
+    for record in records:
+        annotations.update(record.annotations)
     change = replace(
         change,
         memory=memory,
         annotations=annotations,
         lost=_lost(state, change.removed) if change.removed else (),
     )
-    return replace(change, notes=tuple(_notes(state, config, change))), wake_at
+    return Step(replace(change, notes=tuple(_notes(state, config, change))), wake_at)
 
 
 def _reminding(
@@ -98,27 +100,27 @@ def mark(config: Config, *, at: float, again: int = 0) -> str:
     return f"{config.digest}@{at}+{again}" if again else f"{config.digest}@{at}"
 
 
-def refresh(state: JobState, config: Config) -> tuple[RefreshLauncher | None, float | None]:
-    """Return the touch that is due, or None; and when the next touch may be due."""
+def refresh(state: JobState, config: Config) -> Step[RefreshLauncher]:
+    """Return the touch of the launcher that is due, or when the next touch may be due."""
     launcher, known, now = state.view.launcher, state.launcher, state.now
     if launcher is None or not known.can_be_shown:
-        return None, None
+        return NO_STEP
     refused = launcher.refused.tries if launcher.refused else None
     if refused and (again_at := TOUCHED.due_at(refused, now=now)) > now:
-        return None, again_at
+        return Step(again_at=again_at)
     again = 0
     if known.shown_at is not None:
         if not any(drain.may_be_busy(worker) for worker in state.leaving):
-            return None, None
+            return NO_STEP
         if reminders.may_remind(state):
-            return None, None  # a reminder brings a touch of its own
+            return NO_STEP  # a reminder brings a touch of its own
         times = [known.shown_at + after for after in TOUCH_AGAIN_AFTER]
         again = sum(at <= now for at in times)
         if again <= known.again:
-            return None, min((at for at in times if at > now), default=None)
+            return Step(again_at=min((at for at in times if at > now), default=None))
     digest = mark(config, at=known.shown_at or now, again=again)
     tries = Tries(count=refused.count + 1 if refused else 1, at=now, uid=launcher.ref.uid)
-    return RefreshLauncher(ref=launcher.ref, text=digest, tries=tries, again=again), None
+    return Step(RefreshLauncher(ref=launcher.ref, text=digest, tries=tries, again=again))
 
 
 def _change(state: JobState, config: Config, published: tuple[str, ...]) -> WriteConfig:

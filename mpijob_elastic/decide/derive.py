@@ -7,7 +7,16 @@ launcher was shown. Then comes each worker, and then what follows from all worke
 from dataclasses import fields, replace
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import drain, handover, host_list, lost_ranks, moves, overdue, stop
+from mpijob_elastic.decide import (
+    capability,
+    drain,
+    handover,
+    host_list,
+    lost_ranks,
+    moves,
+    overdue,
+    suspend,
+)
 from mpijob_elastic.decide.state import (
     MOVED,
     RENAMED,
@@ -21,7 +30,7 @@ from mpijob_elastic.decide.state import (
     honest,
     of_this_pod,
 )
-from mpijob_elastic.decide.wishes import NOTHING, How, Leave, Wishes, gather
+from mpijob_elastic.decide.wishes import NOTHING, Leave, LeaveKind, Wishes, gather
 from mpijob_elastic.model.bounds import LATEST, MOST_INT32
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import Worker
@@ -37,8 +46,9 @@ def derive(view: JobView, *, now: float) -> JobState:
     """Return the state of the job at time `now` (seconds since the epoch)."""
     wishes = NOTHING
     if view.capabilities:
-        wishes = gather(view, now=now)
-        size = stop.size(view, wishes)
+        wished = capability.wishes(view, now=now)
+        wishes = gather(wished, may_suspend=view.facts.acts_elastic)
+        size = suspend.size(view, wishes)
         view = view if size == view.replicas else replace(view, replicas=size)
     moment = _moment(view, wishes, now=now)
     idle = lost_ranks.idle(moment)
@@ -71,8 +81,8 @@ def _moment(view: JobView, wishes: Wishes, *, now: float) -> Moment:
         view=view,
         wishes=wishes,
         now=now,
-        stopped=(wishes.stop != "" or view.gated)
-        and stop.is_stopped(view, stops=wishes.stop != ""),
+        stopped=(wishes.suspend is not None or view.gated)
+        and suspend.is_stopped(view, stops=wishes.suspend is not None),
         foreign=_foreign(view, wishes, now=now) if view.foreign or wishes.manage else "",
         memory_known=known,
         edited=config is not None and config.memory is not None and not config.signed,
@@ -94,7 +104,7 @@ def _foreign(view: JobView, wishes: Wishes, *, now: float) -> str:
     """Return the reason why the job is left alone; "" if it is ours."""
     if wishes.manage:
         return wishes.manage.why
-    return handover.reason(view, stops=wishes.stop != "", now=now)
+    return handover.reason(view, stops=wishes.suspend is not None, now=now)
 
 
 def _launcher(view: JobView, *, now: float) -> LauncherState:
@@ -144,19 +154,19 @@ def _worker(
     view, name, ready = moment.view, pod.name, pod.ready
     wanted, astray, leave = pod.index in view.wanted, "", moment.wishes.leaves.get(name)
     if leave:
-        wanted = wanted and leave.how is not How.END
-        if leave.how is How.REPLACE and wanted and _is_replaced(moment, pod):
+        wanted = wanted and leave.kind is not LeaveKind.END
+        if leave.kind is LeaveKind.REPLACE and wanted and _is_replaced(moment, pod):
             astray = leave.why
     published = view.host_of.get(name, "")
     incarnation, succeeds_lost = host_list.name_of(moment, pod)
     left = drain.left(moment, pod) if name in view.memory.left and not published else None
     loss = moment.losses.get(name)
     failed = pod.terminated and wanted and _is_replaced(moment, pod)
-    stopped = moment.stopped and stop.goes(view, pod, stops=moment.wishes.stop != "")
+    stopped = moment.stopped and suspend.goes(view, pod, stops=moment.wishes.suspend is not None)
     rank_lost = name in idle and (loss is None or loss.count < len(RENAMED.delays))
     due_at = None
     if stopped:
-        due_at = stop.goes_at(view, pod, now=moment.now)
+        due_at = suspend.goes_at(view, pod, now=moment.now)
     elif failed or astray or name in view.memory.moved or (not wanted and pod.index in view.skips):
         due_at = _due_at(moment, pod, leave, failed=failed or bool(astray))
     standing = None
@@ -234,7 +244,7 @@ def _leaving(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[WorkerSt
         return tuple(surplus)
     # Held workers stay: the operator made them in place of workers that have left, as the full size
     # asks.
-    if moment.wishes.stop:
+    if moment.wishes.suspend:
         surplus = [one for one in surplus if not one.pod.facts.held_back]
     failed = [one for one in backwards if one.failed or one.astray]
     may_move = view.policy.replace_failed_workers is not False

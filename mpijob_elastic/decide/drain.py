@@ -216,7 +216,7 @@ def _hidden(state: JobState) -> Iterator[Removal]:
         name = pod.metadata.name
         index = names.worker_index(name, job=state.view.name)
         if index is None:
-            continue  # the launcher, see stop.hidden
+            continue  # the launcher, see suspend.hidden
         message = f"{name} is being deleted: {_overdue(state)}"
         note = Note(reason="DrainTimeout", message=message, warning=True)
         worker = Worker(facts=pod, index=index, containers=())

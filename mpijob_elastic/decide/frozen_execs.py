@@ -20,6 +20,7 @@ from itertools import islice
 from mpijob_elastic import names
 from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher, Note, normal, warning
 from mpijob_elastic.decide.state import SKEW, JobState, honest, in_order
+from mpijob_elastic.decide.step import NO_STEP, Step
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import MOST_TRIES, Exec, Held
 from mpijob_elastic.model.phrases import listed
@@ -44,11 +45,11 @@ PAST_AFTER = 600.0
 LATE_AFTER = 60.0
 
 
-def look(state: JobState) -> tuple[LookIntoLauncher | None, float | None]:
-    """Return the look into the launcher that is due, or None; and when the next look is due."""
+def look(state: JobState) -> Step[LookIntoLauncher]:
+    """Return the look into the launcher that is due, or when the next look is due."""
     launcher, now = _launcher(state.view), state.now
     if launcher is None:
-        return None, None
+        return NO_STEP
     reasons = _reasons(state)
     times = [at for reason, at in reasons.items() if reason not in launcher.held.about]
     if launcher.held.suspects:
@@ -56,9 +57,9 @@ def look(state: JobState) -> tuple[LookIntoLauncher | None, float | None]:
         times.append(honest(launcher.held.asked_at, now=now) + pause)
     first = min(times, default=None)
     if first is None or first > now:
-        return None, first
+        return Step(again_at=first)
     about = frozenset(reason for reason, at in reasons.items() if at <= now)
-    return LookIntoLauncher(launcher=launcher, about=about), None
+    return Step(LookIntoLauncher(launcher=launcher, about=about))
 
 
 def end(state: JobState) -> EndExecs | None:

@@ -22,6 +22,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.decide.actions import Note, Plan, TellUser, WriteConfig, warning
 from mpijob_elastic.decide.state import MENDED, JobState, honest
+from mpijob_elastic.decide.step import NOTHING_TOLD, Step, Told
 from mpijob_elastic.model import phrases
 from mpijob_elastic.model.job import Config, JobView
 from mpijob_elastic.model.memory import Mended
@@ -68,7 +69,7 @@ def farewell(state: JobState) -> Plan:
         told = TellUser(ref=view.ref, text=manage.note.line, notes=(manage.note,))
         return Plan() if told.text == view.facts.notices else Plan(actions=(told,))
     if view.handed_over:
-        is_over = view.is_over(stops=state.wishes.stop != "")
+        is_over = view.is_over(stops=state.wishes.suspend is not None)
         is_for_ever = is_over or math.isinf(view.foreign_at)
         return Plan(wake_at=None if is_for_ever else _back_at(view))
     if not (view.facts.reported and _was_ours(view)):
@@ -76,17 +77,15 @@ def farewell(state: JobState) -> Plan:
     return Plan(actions=(_notice(view, why=state.foreign, wait=SILENT_FOR),))
 
 
-def take_back(
-    state: JobState, config: Config, write: WriteConfig | None, *, wake_at: float | None
-) -> Plan | None:
+def take_back(state: JobState, config: Config, change: Step[WriteConfig]) -> Plan | None:
     """Return the plan for a job that was handed over; None once the job is ours.
 
-    `write` and `wake_at` are the due write of our list, and when to look at the list again.
+    `change` is the due write of our list.
     """
-    view, now = state.view, state.now
+    view, now, write = state.view, state.now, change.write
     if view.foreign:
         if write is None:
-            return Plan(wake_at=wake_at)
+            return Plan(wake_at=change.again_at)
         if _is_given_back(view):
             return None
         notice = _notice(view, why=view.foreign, wait=min(2 * _wait(view), LONGEST_SILENCE))
@@ -151,12 +150,12 @@ def _wrote_script(config: Config) -> bool:
     return config.facts.script is not None and config.facts.writer == names.PROGRAM
 
 
-def contested(state: JobState) -> tuple[Note | None, float | None]:
+def contested(state: JobState) -> Told:
     """Return the notice while another program keeps changing the script, and when it ends."""
     last = state.view.memory.mended
     over_at = last.at + FORGIVEN_AFTER if last and last.count > 1 else 0.0
     if last is None or over_at <= state.now:
-        return None, None
+        return NOTHING_TOLD
     longest = phrases.duration(MENDED.delays[-1])
     message = (
         f"{last.writer or 'another program'} keeps changing {names.KEY_DISCOVER_HOSTS} in "
@@ -164,9 +163,8 @@ def contested(state: JobState) -> tuple[Note | None, float | None]:
         f"that grows up to {longest}; stop the other writer"
     )
     step = f"kubectl -n {state.view.namespace} get configmap {names.config_map(state.view.name)}"
-    return warning(
-        "HostListContested", message, next_step=f"{step} --show-managed-fields -o yaml"
-    ), over_at
+    step = f"{step} --show-managed-fields -o yaml"
+    return Told((warning("HostListContested", message, next_step=step),), (over_at,))
 
 
 def outlook(view: JobView) -> str:

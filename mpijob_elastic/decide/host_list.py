@@ -41,7 +41,7 @@ from mpijob_elastic import names
 from mpijob_elastic.decide import drain
 from mpijob_elastic.decide.actions import WriteRole, normal
 from mpijob_elastic.decide.state import SETTLE, JobState, Moment, WorkerState, honest, in_order
-from mpijob_elastic.decide.wishes import How
+from mpijob_elastic.decide.wishes import LeaveKind
 from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.job import JobView, Role
 from mpijob_elastic.model.memory import Host
@@ -143,10 +143,12 @@ def _sized(state: JobState) -> tuple[str, ...]:
     """
     view, leaves = state.view, state.wishes.leaves
     # A job that stops shrinks to what its driver needs, whatever size that is.
-    if not view.facts.sizes or not view.elastic or state.wishes.stop:
+    if not view.facts.sizes or not view.elastic or state.wishes.suspend:
         return ()
     wanted = [
-        pod for pod in view.wanted_names if pod not in leaves or leaves[pod].how is not How.END
+        pod
+        for pod in view.wanted_names
+        if pod not in leaves or leaves[pod].kind is not LeaveKind.END
     ]
     return tuple(wanted[: view.facts.size_at_most(len(wanted))])
 

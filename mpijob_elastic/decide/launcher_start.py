@@ -16,6 +16,7 @@ container starts, a deletion loses nothing.
 from mpijob_elastic import names
 from mpijob_elastic.decide.actions import DeleteLauncher, EndLauncher, normal
 from mpijob_elastic.decide.state import RELAUNCHED, SKEW, JobState, honest, in_order
+from mpijob_elastic.decide.step import NO_STEP, Step
 from mpijob_elastic.model.job import Config
 from mpijob_elastic.model.memory import Tries
 from mpijob_elastic.model.pod import NOT_STARTED, Launcher, LauncherPhase
@@ -57,7 +58,7 @@ def tries(state: JobState) -> Tries | None:
     before, launcher = state.view.memory.launchers, state.view.launcher
     if (
         launcher is None
-        or state.wishes.stop
+        or state.wishes.suspend
         or not _missed_admission(state, launcher)
         or (before and before.uid == launcher.ref.uid)
     ):
@@ -65,11 +66,8 @@ def tries(state: JobState) -> Tries | None:
     return Tries(count=before.count + 1 if before else 1, at=state.now, uid=launcher.ref.uid)
 
 
-def recreate(state: JobState, config: Config) -> tuple[DeleteLauncher | None, float | None]:
-    """Return the deletion of a launcher that cannot start or become elastic, or None.
-
-    The second value is the time at which to look again.
-    """
+def recreate(state: JobState, config: Config) -> Step[DeleteLauncher]:
+    """Return the deletion of a launcher that cannot start or become elastic."""
     view, launcher = state.view, state.view.launcher
     if (
         not view.elastic
@@ -77,12 +75,12 @@ def recreate(state: JobState, config: Config) -> tuple[DeleteLauncher | None, fl
         or launcher.facts.deleting
         or launcher.phase not in NOT_STARTED
     ):
-        return None, None
+        return NO_STEP
     due: float | None
     counted, wish = view.memory.launchers, state.wishes.relaunch
     if _missed_admission(state, launcher) and not RELAUNCHED.is_given_up(counted):
         if counted is None or counted.uid != launcher.ref.uid:
-            return None, None  # the count is written down first
+            return NO_STEP  # the count is written down first
         due = RELAUNCHED.due_at(counted, now=state.now)
         why = f"was created without {names.DISCOVER_HOSTS_PATH} while the webhook was down"
         if launcher.facts.mounts_discovery and wish:
@@ -95,10 +93,9 @@ def recreate(state: JobState, config: Config) -> tuple[DeleteLauncher | None, fl
         due = _stuck_at(state, config, launcher)
         why = "is waiting for a worker that was removed from the hostfile; recreating it"
     if due is None or state.now < due:
-        return None, due
-    return DeleteLauncher(
-        launcher=launcher, note=normal("LauncherRecreated", f"{launcher.ref.name} {why}")
-    ), None
+        return Step(again_at=due)
+    note = normal("LauncherRecreated", f"{launcher.ref.name} {why}")
+    return Step(DeleteLauncher(launcher=launcher, note=note))
 
 
 def end(state: JobState) -> EndLauncher | None:

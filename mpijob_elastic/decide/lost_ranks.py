@@ -50,6 +50,7 @@ from mpijob_elastic.decide.state import (
     honest,
     of_this_pod,
 )
+from mpijob_elastic.decide.step import NO_STEP, Step
 from mpijob_elastic.model.memory import Tries
 from mpijob_elastic.model.pod import Worker
 
@@ -126,22 +127,23 @@ def tries(state: JobState, removed: Collection[str]) -> Mapping[str, Tries]:
     return counted
 
 
-def probe(state: JobState) -> tuple[ProbeWorkers | None, float | None]:
-    """Return the published workers to probe now, and when to probe next."""
+def probe(state: JobState) -> Step[ProbeWorkers]:
+    """Return the look into the published workers that is due, and when to look next."""
     watched = _watched(state)
     if not watched:
-        return None, None
+        return NO_STEP
     often = _suspicious(state, watched)
     due = {worker.ref.name: _probe_at(worker, often, now=state.now) for worker in watched}
     first = min(due.values())
     if first > state.now:
-        return None, first
+        return Step(again_at=first)
     # The longest overdue come first, because `act` drops those beyond its limits.
     first_due = sorted(watched, key=lambda worker: due[worker.ref.name])
     chosen = tuple(worker for worker in first_due if due[worker.ref.name] <= state.now + TOGETHER)
     # Workers that are asked now answer in time or not; the others are due later.
     rest = [at for at in due.values() if at > state.now + TOGETHER]
-    return ProbeWorkers(workers=chosen, published=True), min([state.now + LOOK_SOON, *rest])
+    next_at = min([state.now + LOOK_SOON, *rest])
+    return Step(ProbeWorkers(workers=chosen, published=True), next_at)
 
 
 def _watched(moment: Moment) -> tuple[Worker, ...]:

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable
 
 from mpijob_elastic.decide.actions import Note, warning
 from mpijob_elastic.decide.state import MOVED, JobState, WorkerState, honest
-from mpijob_elastic.decide.wishes import How, Wishes
+from mpijob_elastic.decide.wishes import LeaveKind, Wishes
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Worker
@@ -31,7 +31,7 @@ def going(view: JobView, wishes: Wishes) -> frozenset[str]:
     They may have to wait before they leave (see `leaving`).
     """
     moved = (
-        [view.worker(pod) for pod, leave in wishes.leaves.items() if leave.how is How.MOVE]
+        [view.worker(pod) for pod, leave in wishes.leaves.items() if leave.kind is LeaveKind.MOVE]
         if view.elastic
         else []
     )
@@ -50,7 +50,7 @@ def leaving(
     if not all_going:
         return frozenset()
     trains = (worker for worker in view.workers if worker.ready and not worker.facts.node_gone_at)
-    ends = {pod for pod, leave in wishes.leaves.items() if leave.how is How.END}
+    ends = {pod for pod, leave in wishes.leaves.items() if leave.kind is LeaveKind.END}
     wanted = (
         worker for worker in trains if worker.index in view.wanted and worker.name not in ends
     )

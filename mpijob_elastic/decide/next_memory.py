@@ -5,13 +5,22 @@ the script that it was written with. If script and memory do not belong together
 wrote one of them, and any worker that is not in the list may have been in it a moment ago.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import handover, host_list, launcher_start, lost_ranks, reminders
+from mpijob_elastic.decide import (
+    capability,
+    handover,
+    host_list,
+    launcher_start,
+    lost_ranks,
+    reminders,
+)
 from mpijob_elastic.decide.actions import WriteConfig
+from mpijob_elastic.decide.capability import Record
 from mpijob_elastic.decide.state import FORGIVEN_AFTER, SKEW, JobState, honest
 from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.job import Config, script_fingerprint
@@ -26,11 +35,17 @@ FORGOTTEN_AFTER = 600.0
 MOST_ELDERS = 100
 
 
-def memory(state: JobState, config: Config, change: WriteConfig) -> Memory:
-    """Return the memory to write with this change."""
+def records(state: JobState, change: WriteConfig) -> list[Record]:
+    """Return what the capabilities remember with this change."""
+    published = _published(state, change)
+    return [one for each in capability.of(state.view) for one in each.remember(state, published)]
+
+
+def memory(state: JobState, config: Config, change: WriteConfig, own: Iterable[Record]) -> Memory:
+    """Return the memory to write with this change; `own` is what capabilities remember."""
     view, old, now = state.view, state.view.memory, state.now
     dropped = set(config.facts.hostfile.splitlines()) - set(change.hostfile.splitlines())
-    published = {*view.host_of, *change.added} - {*change.removed}
+    published = _published(state, change)
     failed = {worker.pod.ref.uid for worker in state.workers if worker.failed or worker.astray}
     unlisted = [worker for worker in state.workers if worker.going and worker.name not in published]
     moving = {worker.pod.ref.uid for worker in unlisted if not worker.evicted}
@@ -46,9 +61,7 @@ def memory(state: JobState, config: Config, change: WriteConfig) -> Memory:
         scale=_scale(state, change),
         replaced=_counted(old.replaced, view.workers, troubled=failed, now=now),
         moved=_counted(old.moved, view.workers, troubled=moving, now=now),
-        own=dict(
-            entry for one in state.wishes.capabilities for entry in one.remember(state, published)
-        ),
+        own={record.name: record.json for record in own},
         hosts=host_list.remembered(state, published, lost=rank_lost),
         renamed=lost_ranks.tries(state, {*change.removed}) if state.idle else state.losses,
         launchers=old.launchers if view.driver_running else launcher_start.tries(state),
@@ -61,6 +74,11 @@ def memory(state: JobState, config: Config, change: WriteConfig) -> Memory:
     if change.script == config.facts.script:
         return msgspec.structs.replace(new, script=config.fingerprint)
     return signed(new, script=change.script)
+
+
+def _published(state: JobState, change: WriteConfig) -> AbstractSet[str]:
+    """Return the pods that are published after this change."""
+    return {*state.view.host_of, *change.added} - {*change.removed}
 
 
 def _reminded(state: JobState, change: WriteConfig) -> Reminded | None:
@@ -179,7 +197,7 @@ def _believed(state: JobState, left: Left) -> Left:
 def _scale(state: JobState, change: WriteConfig) -> Scale | None:
     old, replicas = state.view.memory.scale, state.view.replicas
     before = old.after if old else 0
-    is_suspended = state.wishes.stop != "" or state.stopped
+    is_suspended = state.wishes.suspend is not None or state.stopped
     if not (change.added or change.removed) or before == replicas or is_suspended:
         return old
     return Scale(before=before, after=replicas, at=state.now)

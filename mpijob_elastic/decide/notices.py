@@ -7,7 +7,7 @@ keeps a restart from repeating an Event, and tells at a glance what the job wait
 from collections.abc import Iterable, Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import frozen_execs, handover, moves, pace
+from mpijob_elastic.decide import capability, frozen_execs, handover, moves, pace
 from mpijob_elastic.decide.actions import Note, TellUser, normal, warning
 from mpijob_elastic.decide.frozen_execs import LATE_AFTER
 from mpijob_elastic.decide.state import (
@@ -21,6 +21,7 @@ from mpijob_elastic.decide.state import (
     WorkerState,
     honest,
 )
+from mpijob_elastic.decide.step import NO_STEP, NOTHING_TOLD, Step, Told, first
 from mpijob_elastic.model import bounds, phrases
 from mpijob_elastic.model.horovodrun import HOROVODRUN
 from mpijob_elastic.model.job import JobView
@@ -56,72 +57,61 @@ NOT_ELASTIC = "NotElastic"
 AGAIN = "The operator tries again at most 1,000 s after each refusal"
 
 
-def tell(state: JobState) -> tuple[TellUser | None, float | None]:
-    """Return the change of the notices, or None; and when a notice may become due.
+def tell(state: JobState) -> Step[TellUser]:
+    """Return the change of the notices that is due, and when a notice may become due.
 
     A job without a status is left alone: [operator] keeps the condition Created in memory until its
     first write of the status, and loses the condition if somebody writes to the job before that.
     The exceptions are jobs that have no status because they wait for quota, or because their pods
     are refused.
     """
-    view, now = state.view, state.now
-    missing, missing_at = (
-        refused(state) if view.drains_seen is not None or view.facts.notices else (None, None)
-    )
-    is_held = view.launcher is not None and view.launcher.facts.gates != ()
-    if not (view.facts.reported or missing or (is_held and any(_of_capabilities(state)))):
-        return None, missing_at
-    starts_anew = (view.launcher is None or state.stopped) and not state.wishes.stop
-    if starts_anew and view.facts.notices and names.is_suspended(view.facts.notices):
-        return None, None  # by this notice the webhook holds the next launcher back
-    trains = view.elastic and view.driver_running
-    # A worker that is being deleted is not awaited: its successor is, from its own creation on.
-    waiting = [
-        worker.pod
-        for worker in state.workers
-        if trains and worker.wanted and not (worker.ready or worker.pod.facts.deleting)
+    view = state.view
+    missing = _missing(state)
+    if not (view.facts.reported or missing.notes or _waits_with_notice(state)):
+        return Step(again_at=first(missing.times))
+    if _holds_next_launcher(state):
+        return NO_STEP
+    told = [
+        Told(tuple(of_job(state))),
+        _given_up(state),
+        _stuck(state),
+        _pending(state),
+        handover.contested(state),
+        missing,
     ]
-    pending_from = [
-        pod.unready_since + PENDING_AFTER
-        for pod in waiting
-        if not (pod.facts.gates or pod.terminated)
-    ]
-    ending = [pod for pod in view.pods if view.elastic and pod.facts.deleting]
-    overdue = [
-        (pod.facts.ends_at + LATE_AFTER, pod) for pod in ending if pod.facts.ends_at is not None
-    ]
-    gave_up = [
-        given_up(view, worker) for worker in state.workers if worker.standing is Standing.GIVEN_UP
-    ]
-    notes = [
-        *of_job(state),
-        *gave_up[:MOST_GIVEN_UP],
-        *_stuck(view, [pod for at, pod in overdue if at <= now]),
-    ]
-    if any(at <= now for at in pending_from):
-        ready = sum(worker.wanted and worker.ready for worker in state.workers)
-        message = (
-            f"{view.name} continues with {ready} of {view.replicas} desired workers: "
-            "the others are not Ready"
-        )
-        notes.append(
-            warning("WorkersNotReady", f"{message}; see `kubectl describe pod` of those workers")
-        )
-    resting = (last for last in state.losses.values() if RENAMED.is_given_up(last))
-    forgiven_at = (min(last.at, now) + RENAMED.given_up_for for last in resting)
-    contested, over_at = handover.contested(state) if view.memory.mended else (None, None)
-    notes += [note for note in (contested, missing) if note]
-    times = [
-        *pending_from,
-        *(at for at, _ in overdue),
-        *forgiven_at,
-        over_at or 0.0,
-        missing_at or 0.0,
-    ]
-    wake_at = min((at for at in times if at > now), default=None)
+    notes = [note for part in told for note in part.notes]
+    times = [at for part in told for at in part.times]
+    again_at = min((at for at in times if at > state.now), default=None)
     text = bounds.notices("\n".join(note.line for note in notes)) if notes else ""
     if text == view.facts.notices:
-        return None, wake_at
+        return Step(again_at=again_at)
+    return Step(TellUser(ref=view.ref, text=text, notes=_news(state, notes)), again_at)
+
+
+def _missing(state: JobState) -> Told:
+    """Return the notice on missing pods; a command that measures no time shows only an old one."""
+    if state.view.drains_seen is None and not state.view.facts.notices:
+        return NOTHING_TOLD
+    return refused(state)
+
+
+def _waits_with_notice(state: JobState) -> bool:
+    """Tell whether a launcher waits at a gate, and a capability says what it waits for."""
+    launcher = state.view.launcher
+    is_held = launcher is not None and launcher.facts.gates != ()
+    return is_held and any(_of_capabilities(state))
+
+
+def _holds_next_launcher(state: JobState) -> bool:
+    """Tell whether the webhook holds the next launcher back, by the notice on a suspension."""
+    view = state.view
+    starts_anew = (view.launcher is None or state.stopped) and not state.wishes.suspend
+    return starts_anew and view.facts.notices != "" and names.is_suspended(view.facts.notices)
+
+
+def _news(state: JobState, notes: Iterable[Note]) -> tuple[Note, ...]:
+    """Return the notices that become Events: those that the job's annotation does not have yet."""
+    view = state.view
     said = view.facts.notices.splitlines()
     # The Event on a refused write was sent at once, because the refused write may be this very
     # write of the notices.
@@ -129,32 +119,65 @@ def tell(state: JobState) -> tuple[TellUser | None, float | None]:
     if view.facts.notices and view.handed_over:
         again = f"{view.name} is managed by mpijob-elastic again: nobody else writes its host list"
         fresh = (*fresh, normal("TakenBack", again))
-    return TellUser(ref=view.ref, text=text, notes=fresh), wake_at
+    return fresh
 
 
-def refused(state: JobState) -> tuple[Note | None, float | None]:
-    """Return the notice on pods that the operator has not created, or None; and when it is due.
+def _given_up(state: JobState) -> Told:
+    """Return a notice on each worker that is given up, and when a lost rank is forgiven."""
+    gave_up = [worker for worker in state.workers if worker.standing is Standing.GIVEN_UP]
+    notes = [given_up(state.view, worker) for worker in gave_up[:MOST_GIVEN_UP]]
+    resting = (last for last in state.losses.values() if RENAMED.is_given_up(last))
+    times = (min(last.at, state.now) + RENAMED.given_up_for for last in resting)
+    return Told(tuple(notes), tuple(times))
+
+
+def _pending(state: JobState) -> Told:
+    """Return the notice on wanted workers that are not Ready for long, and when it holds."""
+    view = state.view
+    if not (view.elastic and view.driver_running):
+        return NOTHING_TOLD
+    times = [pod.pod.unready_since + PENDING_AFTER for pod in state.workers if _is_pending(pod)]
+    if not any(at <= state.now for at in times):
+        return Told(times=tuple(times))
+    ready = sum(worker.wanted and worker.ready for worker in state.workers)
+    message = (
+        f"{view.name} continues with {ready} of {view.replicas} desired workers: "
+        "the others are not Ready; see `kubectl describe pod` of those workers"
+    )
+    return Told((warning("WorkersNotReady", message),), tuple(times))
+
+
+def _is_pending(worker: WorkerState) -> bool:
+    """Tell whether a wanted worker may become Ready by itself.
+
+    A worker that is being deleted is not awaited: its successor is, from its own creation on.
+    """
+    if not worker.wanted or worker.ready or worker.pod.facts.deleting:
+        return False
+    return not (worker.pod.facts.gates or worker.pod.terminated)
+
+
+def refused(state: JobState) -> Told:
+    """Return the notice on pods that the operator has not created, and when it comes to hold.
 
     Only the operator's Events say why. The notice waits until the operator stops creating pods,
     because it would change with each pod.
     """
     view, seen = state.view, state.view.drains_seen
-    if not view.missing or state.wishes.stop or view.unread:
-        return None, None
+    if not view.missing or state.wishes.suspend or view.unread:
+        return NOTHING_TOLD
     note = warning(
         "WorkersRefused",
         f"the operator has not created {listed(view.missing)}: usually a ResourceQuota or an "
         f"admission policy refuses them, or no operator runs. {AGAIN}. "
         f"`mpijob-elastic explain {view.name}` shows the reason",
     )
-    times = [state.now - (seen or {}).get((pod, 0.0), 0.0) for pod in view.missing]
-    due_at = (
-        max([*times, *(honest(pod.facts.created_at, now=state.now) for pod in view.pods)])
-        + REFUSED_AFTER
-    )
+    missed_at = [state.now - (seen or {}).get((pod, 0.0), 0.0) for pod in view.missing]
+    created_at = [honest(pod.facts.created_at, now=state.now) for pod in view.pods]
+    due_at = max([*missed_at, *created_at]) + REFUSED_AFTER
     if note.line in view.facts.notices.splitlines() or due_at <= state.now:
-        return note, None
-    return None, None if seen is None else due_at
+        return Told((note,))
+    return NOTHING_TOLD if seen is None else Told(times=(due_at,))
 
 
 def suspicious_success(view: JobView) -> Note | None:
@@ -233,11 +256,11 @@ def of_job(state: JobState) -> Iterator[Note]:
         for kind, words in view.refused.items()
         if words and kind is not TellUser
     )
-    if state.wishes.stop:
+    if state.wishes.suspend:
         is_over = view.launcher is not None and all(pod.facts.held_back for pod in view.pods)
         waits = "its pods wait until that is gone" if is_over else "what runs goes"
-        said = f"{view.name} is suspended by {state.wishes.stop}; {waits}"
-        yield normal(names.REASON_SUSPENDED, said, next_step=state.wishes.stop_ends_by)
+        said = f"{view.name} is suspended by {state.wishes.suspended_by}; {waits}"
+        yield normal(names.REASON_SUSPENDED, said, next_step=state.wishes.suspend.ends_by)
     if not view.facts.elastic and view.facts.acts_elastic:
         yield _still_elastic(view)
     yield from _of_capabilities(state)
@@ -279,7 +302,7 @@ def _unread(view: JobView) -> Note:
 
 
 def _of_capabilities(state: JobState) -> Iterator[Note]:
-    for one in state.wishes.capabilities:
+    for one in capability.of(state.view):
         yield from one.notes(state)
 
 
@@ -408,8 +431,8 @@ def given_up(view: JobView, worker: WorkerState) -> Note:
     return warning("WorkerGivenUp", message, next_step=retry)
 
 
-def _stuck(view: JobView, late: list[Worker | Launcher]) -> Iterable[Note]:
-    """Yield a notice on needed pods whose end is long overdue.
+def _stuck(state: JobState) -> Told:
+    """Return the notice on needed pods whose end is long overdue, and when more pods are.
 
     The node of such a pod does not answer, or a finalizer holds the pod. The operator creates no
     pod under a name that is still taken, so each such pod costs the job a worker, or the launcher,
@@ -417,9 +440,21 @@ def _stuck(view: JobView, late: list[Worker | Launcher]) -> Iterable[Note]:
     network, processes run on.
     https://kubernetes.io/docs/tasks/run-application/force-delete-stateful-set-pod/
     """
-    late = [pod for pod in late if isinstance(pod, Launcher) or pod.index in view.wanted]
-    if not late:
-        return
+    view = state.view
+    ending = [pod for pod in view.pods if view.elastic and pod.facts.deleting]
+    late_at = [
+        (pod.facts.ends_at + LATE_AFTER, pod) for pod in ending if pod.facts.ends_at is not None
+    ]
+    late = [pod for at, pod in late_at if at <= state.now and _is_needed(view, pod)]
+    notes = (_stuck_note(view, late),) if late else ()
+    return Told(notes, tuple(at for at, _ in late_at))
+
+
+def _is_needed(view: JobView, pod: Worker | Launcher) -> bool:
+    return isinstance(pod, Launcher) or pod.index in view.wanted
+
+
+def _stuck_note(view: JobView, late: list[Worker | Launcher]) -> Note:
     pods = " ".join(pod.ref.name for pod in late[:MOST_NAMED])
     nodes = " ".join(sorted({pod.facts.node for pod in late[:MOST_NAMED] if pod.facts.node}))
     away = (
@@ -427,7 +462,7 @@ def _stuck(view: JobView, late: list[Worker | Launcher]) -> Iterable[Note]:
         if nodes
         else ""
     )
-    yield warning(
+    return warning(
         "PodStuckTerminating",
         f"{listed(pod.ref.name for pod in late)} stuck in deletion, so the operator cannot "
         "recreate the pod: its node does not respond, or a finalizer holds it. To free the name: "

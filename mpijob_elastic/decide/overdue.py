@@ -20,7 +20,7 @@ from collections.abc import Iterator
 
 from mpijob_elastic.decide.actions import WriteConfig
 from mpijob_elastic.decide.state import JobState, deletable_at
-from mpijob_elastic.decide.wishes import How, Wishes
+from mpijob_elastic.decide.wishes import LeaveKind, Wishes
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import PodFacts
 
@@ -32,7 +32,7 @@ def must_go(view: JobView, wishes: Wishes) -> bool:
     """Tell whether somebody waits for a worker of the job, or for all of the job, to go."""
     if view.foreign or view.facts.deleting or view.ended:
         return False
-    return wishes.stop != "" or (wishes.wanted_back and view.elastic)
+    return wishes.suspend is not None or (wishes.wanted_back and view.elastic)
 
 
 def is_hindered(state: JobState) -> bool:
@@ -68,13 +68,13 @@ def wake_at(state: JobState) -> float | None:
 
 def goes(state: JobState, pod: str) -> bool:
     """Tell whether a worker has to go although its launcher could not be told."""
-    return state.overdue and (state.wishes.stop != "" or is_wanted_back(state, pod))
+    return state.overdue and (state.wishes.suspend is not None or is_wanted_back(state, pod))
 
 
 def is_wanted_back(state: JobState, pod: str) -> bool:
     """Tell whether somebody waits for the quota of this worker alone; a job stops as a whole."""
     leave = state.wishes.leaves.get(pod)
-    return state.wishes.stop == "" and leave is not None and leave.how is How.END
+    return state.wishes.suspend is None and leave is not None and leave.kind is LeaveKind.END
 
 
 def hidden(state: JobState) -> Iterator[PodFacts]:

@@ -15,26 +15,23 @@ from collections.abc import Iterator
 
 from mpijob_elastic.decide.actions import Action, Look, Note, warning
 from mpijob_elastic.decide.state import DELETED, DELETED_OFTEN, FORGIVEN_AFTER, JobState
+from mpijob_elastic.decide.step import Step, first
 from mpijob_elastic.model import phrases
 from mpijob_elastic.model.job import Deleted
 from mpijob_elastic.model.phrases import listed
 
 
-def paced(
-    state: JobState, what: Action | Look | None, at: float | None
-) -> tuple[Action | Look | None, float | None]:
-    """Return what is due now of a write, and when to look again; a look passes unchanged.
-
-    `at` is the time at which to look again anyway.
-    """
-    if not isinstance(what, Action):
-        return what, at
-    wait_of = {pod: _wait(state.view.deleted.get(pod)) for pod in what.deletes()}
+def paced(state: JobState, step: Step[Action | Look]) -> Step[Action | Look]:
+    """Return what is due now of a step, and when to look again; a look passes unchanged."""
+    write = step.write
+    if not isinstance(write, Action):
+        return step
+    wait_of = {pod: _wait(state.view.deleted.get(pod)) for pod in write.deletes()}
     waiting = {pod: wait for pod, wait in wait_of.items() if wait > 0.0}
     if not waiting:
-        return what, at
+        return step
     due_at = state.now + min(waiting.values())
-    return what.without(waiting), due_at if at is None else min(at, due_at)
+    return Step(write.without(waiting), first([step.again_at, due_at]))
 
 
 def notes(state: JobState) -> list[Note]:
@@ -66,7 +63,7 @@ def _unwanted(state: JobState) -> Iterator[str]:
         if worker.leaves or worker.stopped or not worker.wanted:
             yield worker.name
     launcher = state.view.launcher
-    if launcher is not None and (state.wishes.stop or not state.view.driver_running):
+    if launcher is not None and (state.wishes.suspend or not state.view.driver_running):
         yield launcher.ref.name
 
 

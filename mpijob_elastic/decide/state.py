@@ -11,7 +11,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from mpijob_elastic import names
-from mpijob_elastic.decide.wishes import How, Leave, Release, Wishes
+from mpijob_elastic.decide.wishes import Leave, LeaveKind, Release, Wishes
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Mended, Tries
 from mpijob_elastic.model.pod import PodFacts, Worker
@@ -186,12 +186,12 @@ class WorkerState:
     @cached_property
     def cause(self) -> str:
         """The reason why the worker is to train elsewhere; "" if the worker may stay."""
-        return self.leave.why if self.leave and self.leave.how is How.MOVE else ""
+        return self.leave.why if self.leave and self.leave.kind is LeaveKind.MOVE else ""
 
     @cached_property
     def release(self) -> Release | None:
         """The way in which another controller ends the worker; None if we delete it."""
-        return self.leave.release if self.leave and self.leave.how is How.MOVE else None
+        return self.leave.release if self.leave and self.leave.kind is LeaveKind.MOVE else None
 
     @property
     def evicted(self) -> bool:
@@ -302,11 +302,11 @@ class JobState(Moment):
         Queued, Suspended: nothing of the job may run. Draining: a rank may run in a worker that
         leaves. Scaling: the host list is not what the size asks for.
         """
-        view, stopped_by = self.view, self.wishes.stopped_by
+        view, suspend = self.view, self.wishes.suspend
         if view.foreign or self.foreign or view.handed_over or view.ended or view.facts.deleting:
             return ""
-        if self.wishes.stop:
-            return "Queued" if stopped_by and stopped_by.queued else "Suspended"
+        if suspend:
+            return "Queued" if suspend.queued else "Suspended"
         if view.launcher and view.launcher.facts.held_back:
             return "Queued" if view.facts.queued else ""
         if not (view.elastic and view.driver_running and view.facts.size_known):

@@ -6,33 +6,16 @@ alone: no capability sees the wishes of another, so one pass is enough, and the 
 capabilities decides only whose words come first.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
+from typing import Any
 
-from mpijob_elastic.decide.actions import Action, Note
-from mpijob_elastic.kube.resources import Resource
-from mpijob_elastic.model.job import Config, JobView
-from mpijob_elastic.model.job_facts import JobFacts, Known
-from mpijob_elastic.model.memory import Memory
-from mpijob_elastic.model.mpijob import MPIJob
-from mpijob_elastic.model.pod import Launcher, Signs, Worker
-from mpijob_elastic.model.policy import Annotation, Policy, Problem
-from mpijob_elastic.model.wire import Fact, Owned
-
-if TYPE_CHECKING:
-    from mpijob_elastic.decide.state import JobState
-
-F = TypeVar("F", bound=Fact)
-# Returns what a capability knows of a job from the objects that are about the job.
-See = Callable[[JobView, Collection[F]], Known | None]
+from mpijob_elastic.decide.actions import Note
 
 
-class How(IntEnum):
+class LeaveKind(IntEnum):
     """The way in which a worker leaves; of two wishes for one worker, the lower number counts."""
 
     #: The worker is not wanted: it drains, we delete it, and the deletions are not counted.
@@ -49,6 +32,8 @@ class How(IntEnum):
 class Wish:
     """Something that a capability wants of the core."""
 
+    #: The author: the name of the capability.
+    by: str
     #: The time at which the wish ends by the clock and the job is looked at again (seconds since
     #: the epoch); None if only facts end the wish.
     until: float | None = None
@@ -65,13 +50,15 @@ class Manage(Wish):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stop(Wish):
+class Suspend(Wish):
     """Nothing of an elastic job may run."""
 
     #: What suspends the job, in words.
     why: str
     #: The command that ends the suspension; "" if the user has none.
     ends_by: str = ""
+    #: A queue suspends the job until its turn comes.
+    queued: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,9 +99,11 @@ class Leave(Wish):
 
     #: The name of the pod.
     pod: str
-    how: How
+    kind: LeaveKind
     #: The reason, in words.
     why: str
+    #: The cause, in a word for the history; "" if the state of the worker tells the cause.
+    cause: str = ""
     #: The earliest time of a REPLACE (seconds since the epoch).
     after: float = 0.0
     #: The way in which another controller deletes the worker; None if we delete it.
@@ -148,189 +137,17 @@ class Ration(Wish):
     """Another controller lets workers start one by one, so a job may ask for all of them."""
 
     #: The controller, in words.
-    by: str
+    controller: str
     #: False while it is not known whether the controller does so.
     known: bool = True
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reading(Generic[F]):
-    """Objects from which a command learns what a capability knows of jobs."""
-
-    resource: Resource
-    #: Parses one object.
-    read: Callable[[bytes], F]
-    #: Returns the place of each object in its queue, by uid, given all objects.
-    places: Callable[[Collection[F]], Mapping[str, int]] = lambda _: {}
-    #: Returns the function that makes what is known of a job, given all objects.
-    seeing: Callable[[Collection[F]], See[F]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Holding:
-    """Objects of ours that hold quota until they are deleted."""
-
-    resource: Resource
-    #: The label selector of the objects.
-    selector: str
-    #: Parses one object, and returns it with its owner while it holds quota; else None.
-    read: Callable[[bytes], Owned | None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sizing(Generic[F]):
-    """Objects from which a command learns who else sets the size of a job."""
-
-    resource: Resource
-    #: Parses one object.
-    read: Callable[[bytes], F]
-    #: Returns the owner of the size, in words; "" if the size has no other owner. It gets the
-    #: objects of the job, or none if the command may not read them.
-    owner: Callable[[JobView, Collection[F]], str]
-
-
-class Turn(NamedTuple):
-    """The queue in which a job is, and what of the job waits there."""
-
-    queue: str
-    #: What of the job waits; "" if nothing does.
-    waiting: str = ""
-    #: The place in the queue, 1 for the next; None if the place is not known.
-    place: int | None = None
-    #: The reason for the wait, in the queue's words.
-    says: str = ""
-
-
-class Capability(Known):
-    """An optional capability of one job: what it wants of the core, and what it does itself.
-
-    By default it wants and does nothing.
-    """
-
-    #: The annotations of MPIJobs that belong to the capability.
-    annotations: Sequence[Annotation] = ()
-    #: The labels and annotations of pods that their scheduler starts together.
-    groups: Collection[str] = ()
-    #: The annotations of workers that the capability reads.
-    pod_marks: Collection[str] = ()
-    #: The objects of the capability that hold quota; None without such objects.
-    holding: Holding | None = None
-    #: The cause for which workers leave at its wish, in a word for the history.
-    cause: str = ""
-
-    @classmethod
-    def asked(cls, _job: MPIJob, _known: Policy) -> tuple[Known | None, Sequence[Problem]]:
-        """Return the request of an MPIJob, or None; and the problems of its values."""
-        return None, ()
-
-    @classmethod
-    def told(cls, _view: JobView) -> Capability | None:
-        """Return the capability, from the job's own objects; None if they do not concern it."""
-        return None
-
-    @classmethod
-    def node_signs(cls, _more: Iterable[str], _ignored: Iterable[str]) -> Signs | None:
-        """Return the signs that a node is about to go; None from a capability without signs.
-
-        `more` are signs besides the usual signs; signs in `ignored` never count. Raises ValueError.
-        """
-        return None
-
-    def wishes(self, _view: JobView, *, now: float) -> Iterable[Wish]:  # noqa: ARG002 - asked for by name
-        """Yield the wishes, from facts alone; `now` in seconds since the epoch."""
-        return ()
-
-    def prepare(self, _state: JobState) -> Action | None:
-        """Return the own write that must be done before pods start, or None."""
-        return None
-
-    def due(self, _state: JobState) -> Iterable[Action]:
-        """Yield the own writes that are due, whoever manages the job."""
-        return ()
-
-    def remember(
-        self, _state: JobState, _published: Collection[str]
-    ) -> Iterable[tuple[str, bytes]]:
-        """Yield records to store once these pods are published: name, and JSON of at most 1 KiB."""
-        return ()
-
-    def beside(self, _config: Config, _memory: Memory) -> Iterable[tuple[str, str]]:
-        """Yield annotations of the ConfigMap, with their texts, that this memory is written with.
-
-        `_config` is the ConfigMap before the write. Nothing is read for them: the write publishes
-        the host list.
-        """
-        return ()
-
-    def marks(self, _state: JobState) -> Iterable[tuple[str, str]]:
-        """Yield annotations of the MPIJob that are to change, each with its new text, "" to remove.
-
-        They are written together with the notices.
-        """
-        return ()
-
-    def size_owner(self, _view: JobView) -> str:
-        """Return the owner of the size besides the user, and the remedy; "" without an owner."""
-        return ""
-
-    def resize(self, _state: JobState) -> tuple[Action | None, float | None]:
-        """Return the write of another size, or None; and when to look again.
-
-        The core calls it only while a driver may train.
-        """
-        return None, None
-
-    def remove(self, _state: JobState) -> tuple[Action | None, float | None]:
-        """Return the deletion of a finished job, or None; and when to look again."""
-        return None, None
-
-    def notes(self, _state: JobState) -> Iterable[Note]:
-        """Yield the notices that hold now."""
-        return ()
-
-    def waits_for(self, _state: JobState) -> str:
-        """Return the reason for which the job waits, in words; "" if the job does not wait."""
-        return ""
-
-    @classmethod
-    def reading(cls, _job: JobFacts) -> Reading[Any] | None:
-        """Return the objects that a command reads once for all such jobs; None if it need not."""
-        return None
-
-    @classmethod
-    def sizing(cls) -> Sizing[Any] | None:
-        """Return the objects that a command reads before it sets a size; None if it need not."""
-        return None
-
-    def state_word(self, _state: JobState) -> str:
-        """Return the state of a job that may not run and whose status does not say so; else ""."""
-        return ""
-
-    def phase_word(self, _pod: Launcher | Worker) -> str:
-        """Return the phase of a pod if the kubelet does not know that phase; "" otherwise."""
-        return ""
-
-    def quota_word(self, _view: JobView, _pod: Worker) -> str:
-        """Return the quota by which a worker runs; "" if it runs by no quota."""
-        return ""
-
-    def turn(self, _state: JobState) -> Turn | None:
-        """Return the queue in which the job is; None if it is in no queue."""
-        return None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wishes:
     """The wishes of all capabilities for a job, combined."""
 
-    capabilities: tuple[Capability, ...] = ()
     manage: Manage | None = None
-    #: What suspends the job, in words; "" if nothing does.
-    stop: str = ""
-    #: The first capability that suspends the job.
-    stopped_by: Capability | None = None
-    #: The command that ends this suspension; "" if the user has none.
-    stop_ends_by: str = ""
+    suspend: Suspend | None = None
     #: The wish that a worker leaves, by the name of its pod.
     leaves: Mapping[str, Leave] = field(default_factory=dict)
     #: Somebody waits for the quota of a worker (a wish END).
@@ -351,55 +168,67 @@ class Wishes:
     #: facts end the wishes.
     until: float | None = None
 
+    @property
+    def suspended_by(self) -> str:
+        """What suspends the job, in words; "" if nothing does."""
+        return self.suspend.why if self.suspend else ""
+
 
 NOTHING = Wishes()
 
 
-def gather(view: JobView, *, now: float) -> Wishes:
-    """Return the wishes of all capabilities of a job, combined."""
-    capabilities = cast("tuple[Capability, ...]", view.capabilities)
+def gather(wishes: Iterable[Wish], *, may_suspend: bool) -> Wishes:
+    """Return these wishes combined; without `may_suspend` no wish Suspend counts."""
     found: dict[type[Wish], list[Any]] = defaultdict(list)
-    stopped_by: Capability | None = None
-    for one in capabilities:
-        for wish in one.wishes(view, now=now):
-            if isinstance(wish, Stop):
-                if not view.facts.acts_elastic:
-                    continue
-                stopped_by = stopped_by or one
+    for wish in wishes:
+        if may_suspend or not isinstance(wish, Suspend):
             found[type(wish)].append(wish)
-    leaves = _leaves(found[Leave], stops=stopped_by is not None)
+    suspend = _first(found[Suspend])
+    leaves = _leaves(found[Leave], suspends=suspend is not None)
     found[Leave] = list(leaves.values())
+    rations = found[Ration]
     return Wishes(
-        capabilities=capabilities,
-        manage=next(iter(found[Manage]), None),
-        stop=found[Stop][0].why if stopped_by else "",
-        stopped_by=stopped_by,
-        stop_ends_by=found[Stop][0].ends_by if stopped_by else "",
+        manage=_first(found[Manage]),
+        suspend=suspend,
         leaves=leaves,
-        wanted_back=any(leave.how is How.END for leave in found[Leave]),
+        wanted_back=any(leave.kind is LeaveKind.END for leave in leaves.values()),
         held={wish.pod: wish.why for wish in found[Hold]},
         places={wish.pod: wish for wish in found[Place]},
-        relaunch=None if stopped_by else next(iter(found[Relaunch]), None),
-        end=next(iter(found[End]), None),
+        relaunch=None if suspend else _first(found[Relaunch]),
+        end=_first(found[End]),
         keeps=bool(found[Keep]),
-        rationed_by=tuple(wish.by for wish in found[Ration] if wish.by),
-        is_rationed=None if any(not wish.known for wish in found[Ration]) else bool(found[Ration]),
-        until=min(
-            (wish.until for one in found.values() for wish in one if wish.until is not None),
-            default=None,
-        ),
+        rationed_by=tuple(wish.controller for wish in rations if wish.controller),
+        is_rationed=_is_rationed(rations),
+        until=_until(found.values()),
     )
 
 
-def _leaves(wished: Iterable[Leave], *, stops: bool) -> Mapping[str, Leave]:
+def _first(wishes: list[Any]) -> Any:
+    """Return the first wish of a kind, which counts; None if there is none."""
+    return wishes[0] if wishes else None
+
+
+def _is_rationed(rations: Collection[Ration]) -> bool | None:
+    if any(not ration.known for ration in rations):
+        return None
+    return bool(rations)
+
+
+def _until(of_kinds: Iterable[Collection[Wish]]) -> float | None:
+    """Return the time at which the first of these wishes ends; None if none ends by the clock."""
+    times = (wish.until for wishes in of_kinds for wish in wishes)
+    return min((at for at in times if at is not None), default=None)
+
+
+def _leaves(wished: Iterable[Leave], *, suspends: bool) -> Mapping[str, Leave]:
     """Return the wish that counts for each worker; no worker is replaced while the job stops."""
     leaves: dict[str, Leave] = {}
     for leave in wished:
-        before = leaves.get(leave.pod)
-        if stops and leave.how is How.REPLACE:
+        if suspends and leave.kind is LeaveKind.REPLACE:
             continue
-        if before is None or leave.how < before.how:
+        before = leaves.get(leave.pod)
+        if before is None or leave.kind < before.kind:
             leaves[leave.pod] = leave
-        elif leave.how is before.how and leave.release:
+        elif leave.kind is before.kind and leave.release:
             leaves[leave.pod] = replace(before, until=leave.until, release=leave.release)
     return leaves

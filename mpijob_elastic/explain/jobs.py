@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import config_map, handover, notices
+from mpijob_elastic.decide.shown import shown_of
 from mpijob_elastic.explain import workers
 from mpijob_elastic.explain.facts import Case, Finding, fine, waiting, wrong
 from mpijob_elastic.explain.logged_ranks import Spawned, Stall, Stopped
@@ -185,10 +186,10 @@ def _former_size(job: Case) -> Iterator[Finding]:
 
 def _edited(job: Case) -> Iterator[Finding]:
     config, at = job.view.config, job.state.mends_at
-    contested, _ = handover.contested(job.state)
+    contested = handover.contested(job.state).notes
     if contested:
-        yield job.noted(contested)
-    elif config and (job.state.edited or at) and config_map.write(job.state, config)[0]:
+        yield from map(job.noted, contested)
+    elif config and (job.state.edited or at) and config_map.write(job.state, config).write:
         when = f"in {phrases.duration(at - job.state.now)}" if at > job.state.now else "at once"
         said = f"{job.name}: {handover.changed(config)}; the controller puts it right {when}"
         step = job.kubectl(
@@ -209,8 +210,9 @@ def _launcher(job: Case) -> Iterator[Finding]:
     elif launcher.phase is LauncherPhase.DELIVERING:
         yield _delivering(job, launcher)
     elif launcher.phase is LauncherPhase.WAITING and pod.held_back:
-        turns = filter(None, (one.turn(job.state) for one in job.state.wishes.capabilities))
-        if not (job.state.wishes.stop or any(turn.says for turn in turns)):  # else a notice says it
+        turns = filter(None, (one.turn(job.state) for one in shown_of(job.view)))
+        # Else a notice says it.
+        if not (job.state.wishes.suspend or any(turn.says for turn in turns)):
             why = job.state.wishes.held.get(name) or "ranks of the launcher before may still run"
             yield waiting(
                 "launcher-held", f"{name} is held back: {why}", next_step=job.controller_log

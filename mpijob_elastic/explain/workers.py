@@ -57,7 +57,7 @@ def first_cause(case: Case, *, is_wanted: bool) -> Finding:
 
 def startup(case: Case) -> Iterator[Finding]:
     """Yield the findings that keep a pod from starting."""
-    if case.held_back and (case.state.wishes.stop or case.of(case.launcher).held_back):
+    if case.held_back and (case.state.wishes.suspend or case.of(case.launcher).held_back):
         yield waiting("job-waits", f"waits, as the whole job does{ABOVE}")
     elif case.held_back:
         why = case.state.wishes.held.get(case.name) or "mpijob-elastic frees it next"

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.decide.wishes import Holding
+from mpijob_elastic.decide.capability import Holding
 from mpijob_elastic.install import Refused, server
 from mpijob_elastic.install.objects import Change, Outcome, Say
 from mpijob_elastic.install.server import Found
@@ -177,8 +177,7 @@ async def quota(client: ApiReader) -> Quota:
 
     Raises `errors.KubeError`; a queue that is not installed holds none.
     """
-    kinds = [each.holding for each in capabilities.ALL if each.holding]
-    found = [one for kind in kinds for one in await _holding(client, kind)]
+    found = [one for kind in capabilities.HOLDINGS for one in await _holding(client, kind)]
     using = await _running(client) if found else set()
     return Quota(
         unused=tuple(one for one in found if one.job_uid not in using),

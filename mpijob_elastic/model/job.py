@@ -17,7 +17,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.model.bounds import FEWEST_EXECS, MOST_EXECS, MOST_WORKERS
-from mpijob_elastic.model.job_facts import JobFacts, Known
+from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.kubexec import is_mapped, mapped
 from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.pod import (
@@ -32,7 +32,7 @@ from mpijob_elastic.model.pod import (
 from mpijob_elastic.model.policy import Policy
 from mpijob_elastic.model.wire import Owned
 
-K = TypeVar("K", bound=Known)
+A = TypeVar("A", bound="Attached")
 
 # A pod's name and an int32.
 _LINE = re.compile(r"echo (?P<host>[a-z0-9][a-z0-9.-]{0,252}):(?P<slots>[1-9][0-9]{0,9})\n")
@@ -198,6 +198,10 @@ class Deleted:
     ago: float
 
 
+class Attached:
+    """A capability of one job, with what it knows of the job; decide.capability has more."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class JobView:
     """A job and its objects."""
@@ -238,7 +242,7 @@ class JobView:
     config: Config | None = None
     role: Role | None = None
     #: What each capability knows of the job, in the order of the capabilities.
-    capabilities: tuple[Known, ...] = ()
+    capabilities: tuple[Attached, ...] = ()
     #: Objects of the job that exist and cannot be read (kind and name), with the reason.
     unread: Mapping[str, str] = field(default_factory=dict)
     #: What is known of its launcher and workers that cannot be read, by name: identity, age, gates,
@@ -248,7 +252,7 @@ class JobView:
     #: something hinders what must go (decide/overdue); None if nothing does, or if nobody measures.
     hindered_for: float | None = None
 
-    def of(self, kind: type[K]) -> K | None:
+    def of(self, kind: type[A]) -> A | None:
         """Return what a capability knows of the job; None if it has nothing to do with the job."""
         return next((known for known in self.capabilities if isinstance(known, kind)), None)
 

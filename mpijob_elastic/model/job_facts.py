@@ -27,41 +27,64 @@ GLOO_TIMEOUT = "HOROVOD_GLOO_TIMEOUT_SECONDS"
 LIMITS: Mapping[str, str] = {"np": "-np", "min_np": "--min-np", "max_np": "--max-np"}
 
 
-class Known:
-    """What an optional capability knows of a job, immutable and comparable.
+class CapabilityFacts:
+    """What an MPIJob asks of an optional capability, immutable and comparable.
 
-    A capability that has nothing to do with a job gives None instead. The core sees only these
-    fields; decide.wishes has what a capability wants.
+    An MPIJob that asks nothing of a capability has None instead. The core reads only these words;
+    decide.capability has what a capability wants and does.
     """
 
-    #: The scheduling gate (names.GATES) that new pods get because of what the MPIJob asks for; ""
-    #: for no gate.
-    gate: str = ""
-    #: False if it only tells who edited the MPIJob, when, and what we noted there.
-    asks: bool = True
-    #: True if somebody else allows each worker to start, so that workers start one by one.
-    rations: bool = False
-    #: True if the MPIJob asks for something that needs an elastic job.
-    sized: bool = False
     #: The sizes that an elastic job may have, in order; empty if it may have any size.
     sizes: Sequence[int] = ()
     #: Indices of the workers that an elastic job skips.
     skips: Collection[int] = frozenset()
-    #: True if the MPIJob asks for something that changes the size of the job.
-    resizes: bool = False
-    #: True if a queue decides when the pods may start; `gate` holds them until then.
-    queued: bool = False
-    #: Why the capability sets the size, in a word for the history.
-    size_cause: str = ""
-    #: The capability's annotation, if it has no effect on a job that is not elastic.
-    elastic_only: str = ""
+
+    @property
+    def gate(self) -> str:
+        """The scheduling gate (names.GATES) that new pods get; "" for no gate."""
+        return ""
+
+    @property
+    def asks(self) -> bool:
+        """False if it only tells who edited the MPIJob, when, and what we noted there."""
+        return True
+
+    @property
+    def rations(self) -> bool:
+        """True if somebody else allows each worker to start, so that workers start one by one."""
+        return False
+
+    @property
+    def sized(self) -> bool:
+        """True if the MPIJob asks for something that needs an elastic job."""
+        return False
+
+    @property
+    def resizes(self) -> bool:
+        """True if the MPIJob asks for something that changes the size of the job."""
+        return False
+
+    @property
+    def queued(self) -> bool:
+        """True if a queue decides when the pods may start; `gate` holds them until then."""
+        return False
+
+    @property
+    def size_cause(self) -> str:
+        """Why the capability sets the size, in a word for the history."""
+        return ""
+
+    @property
+    def elastic_only(self) -> str:
+        """The capability's annotation, if it has no effect on a job that is not elastic."""
+        return ""
 
     def findings(self, _job: "JobFacts") -> Iterable[str]:
         """Yield more warnings for the webhook: what is asked for has no effect, or a bad one."""
         return ()
 
 
-K = TypeVar("K", bound=Known)
+K = TypeVar("K", bound=CapabilityFacts)
 
 
 class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,7 +159,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     #: What each worker counts for in a ResourceQuota, by the quota's keys (`requests.Amounts`).
     worker_counts: Mapping[str, int]
     #: What the MPIJob asks of each optional capability.
-    asked: tuple[Known, ...] = ()
+    asked: tuple[CapabilityFacts, ...] = ()
 
     @property
     def acts_elastic(self) -> bool:
@@ -273,7 +296,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 # Returns what an MPIJob asks of a capability (None if nothing), and the problems with that.
-Asking = Callable[[MPIJob, Policy], tuple[Known | None, Sequence[Problem]]]
+Asking = Callable[[MPIJob, Policy], tuple[CapabilityFacts | None, Sequence[Problem]]]
 
 
 def of(job: MPIJob, asking: Iterable[Asking] = ()) -> JobFacts:

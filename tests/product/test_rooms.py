@@ -67,6 +67,11 @@ def test_no_word_of_a_capability_stands_in_the_core(part: str) -> None:
 
 def test_capabilities_are_folders_beside_their_lists() -> None:
     home = ROOT / "capabilities"
-    assert {path.name for path in home.glob("*.py")} == {"__init__.py", "live.py", "admission.py"}
+    assert {path.name for path in home.glob("*.py")} == {
+        "__init__.py",
+        "live.py",
+        "admission.py",
+        "shown.py",
+    }
     rooms = {path for path in home.iterdir() if path.is_dir() and path.name != "__pycache__"}
     assert {path.parent for path in home.glob("*/__init__.py")} == rooms

@@ -72,7 +72,7 @@ class Without(ast.NodeTransformer):
 
 def named(entry: ast.expr) -> str:
     """The name that an entry begins with: `Kueue`, `KueueAdmission()`, `kueue.Workloads(client)`."""
-    while isinstance(entry, ast.Call | ast.Attribute):
+    while isinstance(entry, ast.Call | ast.Attribute | ast.Starred):
         entry = entry.func if isinstance(entry, ast.Call) else entry.value
     return entry.id if isinstance(entry, ast.Name) else ""
 

@@ -11,13 +11,18 @@ from mpijob_elastic.capabilities.autoscaling import autoscaler, facts, size
 from mpijob_elastic.capabilities.autoscaling.autoscaler import Autoscaler
 from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALE, AUTOSCALERS, Scaling, scaling
 from mpijob_elastic.decide.actions import Action, Note
+from mpijob_elastic.decide.capability import Capability, Record
+from mpijob_elastic.decide.shown import Sizing
 from mpijob_elastic.decide.state import JobState
-from mpijob_elastic.decide.wishes import Capability, Sizing
+from mpijob_elastic.decide.step import Step, When
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.job_facts import Known
+from mpijob_elastic.model.job_facts import CapabilityFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.policy import Policy, Problem
+
+# How a command reads the HPAs, and how they name the owner of a size.
+SIZING = Sizing(resource=AUTOSCALERS, read=autoscaler.read, owner=autoscaler.owner)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,10 +35,10 @@ class Autoscaling(Capability):
     #: place of the job's workers; None where nobody looks, as for a command.
     others_wait: tuple[float, ...] | None = None
 
-    annotations = tuple(facts.ANNOTATIONS.values())
+    name = "autoscaling"
 
     @classmethod
-    def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:
+    def asked(cls, job: MPIJob, known: Policy) -> tuple[CapabilityFacts | None, Sequence[Problem]]:
         """Return the scaling that a job asks for besides its size."""
         values, problems = policy.read(job.metadata.annotations, facts.ANNOTATIONS)
         if values.get("autoscale") and not (known.min_replicas and known.max_replicas):
@@ -49,34 +54,26 @@ class Autoscaling(Capability):
         """Return the capability for a job that asks for it, or whose size a GitOps tool sets."""
         return cls() if view.facts.of(Scaling) or view.facts.size_manager else None
 
-    @classmethod
-    def sizing(cls) -> Sizing[Autoscaler]:
-        """Return how a command reads the HPAs, and how they name the owner of a size."""
-        return Sizing(resource=AUTOSCALERS, read=autoscaler.read, owner=autoscaler.owner)
-
     def size_owner(self, view: JobView) -> str:
         """Return who sets the size: a GitOps tool, an HPA, or idle-node filling."""
         return autoscaler.owner(view, self.autoscalers or ())
 
-    def due(self, state: JobState) -> Iterable[Action]:
-        """Yield the write of the HPA."""
-        due = None if self.autoscalers is None else autoscaler.write(state, self.autoscalers)
-        return [due] if due else []
+    def writes(self, state: JobState, when: When) -> Iterable[Step[Action]]:
+        """Yield the write of the HPA, and of a size that idle nodes allow or that worked last."""
+        if when is When.ANY_TIME and self.autoscalers is not None:
+            yield Step(autoscaler.write(state, self.autoscalers))
+        if when is When.TRAINING:
+            yield size.resize(state, self.autoscalers or (), self.others_wait)
 
-    def resize(self, state: JobState) -> tuple[Action | None, float | None]:
-        """Return the change to the size that idle nodes allow, or to the last one that worked."""
-        return size.resize(state, self.autoscalers or (), self.others_wait)
-
-    def remember(self, state: JobState, published: Collection[str]) -> Iterable[tuple[str, bytes]]:
+    def remember(self, state: JobState, published: Collection[str]) -> Iterable[Record]:
         """Yield the sizes that were asked for and worked."""
         asked = scaling(state.view.facts)
-        is_used = (asked.scale_timeout is not None or asked.fill) and state.view.elastic
-        return [(size.NAME, size.entry(state, published))] if is_used else []
+        is_used = asked.scale_timeout is not None or asked.fill
+        if is_used and state.view.elastic:
+            yield Record(name=size.NAME, json=size.entry(state, published))
 
     def notes(self, state: JobState) -> Iterable[Note]:
         """Yield notices on what keeps the job from being scaled as it asks."""
-        return (
-            autoscaler.notes(state.view, self.autoscalers or ())
-            if scaling(state.view.facts).autoscale
-            else ()
-        )
+        if scaling(state.view.facts).autoscale is None:
+            return ()
+        return autoscaler.notes(state.view, self.autoscalers or ())

@@ -158,7 +158,7 @@ def write(state: JobState, known: Sequence[Autoscaler]) -> Action | None:
             return None
         note = normal("AutoscalerDeleted", f"HPA {mine.metadata.name} is deleted: {why}")
         return DeleteAutoscaler(ref=mine.metadata, note=note)
-    paused, sizes = state.wishes.stop != "", view.facts.sizes
+    paused, sizes = state.wishes.suspend is not None, view.facts.sizes
     spec = facts.spec(asked, view.name, least=least, most=most, paused=paused, sizes=sizes)
     if mine and mine.digest == digest(spec):
         return None

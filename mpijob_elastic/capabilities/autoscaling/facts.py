@@ -20,7 +20,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource
 from mpijob_elastic.model import phrases
-from mpijob_elastic.model.job_facts import JobFacts, Known
+from mpijob_elastic.model.job_facts import CapabilityFacts, JobFacts
 from mpijob_elastic.model.policy import Annotation
 
 # On an MPIJob, written by users.
@@ -93,7 +93,7 @@ def parse(text: str) -> Autoscale | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scaling(Known):
+class Scaling(CapabilityFacts):
     """What a job asks for besides its size."""
 
     #: What the job is scaled by, None for nothing.
@@ -102,7 +102,7 @@ class Scaling(Known):
     scale_timeout: float | None = None
 
     @property
-    def sized(self) -> bool:  # type: ignore[override]
+    def sized(self) -> bool:
         """True if a size that cannot be reached is set back.
 
         `autoscale` does not count: at admission it says itself that it has no effect.
@@ -110,12 +110,12 @@ class Scaling(Known):
         return self.scale_timeout is not None
 
     @property
-    def resizes(self) -> bool:  # type: ignore[override]
+    def resizes(self) -> bool:
         """True if something other than the job's user chooses the size."""
         return self.autoscale is not None
 
     @property
-    def size_cause(self) -> str:  # type: ignore[override]
+    def size_cause(self) -> str:
         """The cause of the sizes that it sets."""
         return "fill" if self.fill else "timeout"
 
@@ -125,7 +125,7 @@ class Scaling(Known):
         return self.autoscale is not None and self.autoscale.fill
 
     @property
-    def elastic_only(self) -> str:  # type: ignore[override]
+    def elastic_only(self) -> str:
         """The annotation, where it chooses the size."""
         return AUTOSCALE if self.autoscale else ""
 

@@ -26,6 +26,7 @@ from mpijob_elastic.capabilities.autoscaling.autoscaler import Autoscaler
 from mpijob_elastic.capabilities.autoscaling.facts import scaling
 from mpijob_elastic.decide.actions import Operations, SetSize, normal, put, test, warning
 from mpijob_elastic.decide.state import JobState, honest
+from mpijob_elastic.decide.step import NO_STEP, Step
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource
 from mpijob_elastic.model import phrases
 from mpijob_elastic.model.job import JobView
@@ -107,27 +108,28 @@ def entry(state: JobState, published: Collection[str]) -> bytes:
 
 def resize(
     state: JobState, known: Sequence[Autoscaler], others_wait: Sequence[float] | None
-) -> tuple[SetSize | None, float | None]:
+) -> Step[SetSize]:
     """Return the change of size that is due, or None; and when to look again.
 
     others_wait: None where nobody looks.
     """
     view, size, asked = state.view, remembered(state.view), scaling(state.view.facts)
     if size is None or size.asked != view.replicas or not (view.elastic and view.driver_running):
-        return None, None
+        return NO_STEP
     if asked.fill:
-        may_fill = others_wait is not None and not autoscaler.rivals(known)
-        return _fill(state, size, others_wait or ()) if may_fill else (None, None)
-    return _roll_back(state, size, asked.scale_timeout) if asked.scale_timeout else (None, None)
+        if others_wait is None or autoscaler.rivals(known):
+            return NO_STEP
+        return _fill(state, size, others_wait)
+    if asked.scale_timeout is None:
+        return NO_STEP
+    return _roll_back(state, size, asked.scale_timeout)
 
 
-def _roll_back(
-    state: JobState, size: Growth, timeout: float
-) -> tuple[RollBack | None, float | None]:
+def _roll_back(state: JobState, size: Growth, timeout: float) -> Step[RollBack]:
     view, now = state.view, state.now
     # If some workers are parked, a smaller size would remove others than the last.
     if view.skips or not 0 < size.worked < view.replicas:
-        return None, None
+        return NO_STEP
     missing = [
         pod for pod in view.wanted_names if pod not in state.by_name or not state.by_name[pod].ready
     ]
@@ -136,9 +138,9 @@ def _roll_back(
     unbroken = view.wanted_names.index(missing[0]) if missing else view.replicas
     reachable = view.facts.size_down(max(size.worked, view.policy.min_replicas or 1, unbroken))
     if not missing or reachable >= view.replicas or size.at != honest(size.at, now=now):
-        return None, None
+        return NO_STEP
     if now < size.at + timeout:
-        return None, size.at + timeout
+        return Step(again_at=size.at + timeout)
     limit = phrases.duration(timeout)
     message = (
         f"{listed(missing)} not Ready {limit} after the scale-out to "
@@ -146,7 +148,7 @@ def _roll_back(
         f"returns to {reachable}, the last size that worked"
     )
     note = warning("ScaleTimeout", message)
-    return RollBack(ref=view.ref, before=view.replicas, after=reachable, note=note), None
+    return Step(RollBack(ref=view.ref, before=view.replicas, after=reachable, note=note))
 
 
 def _why(state: JobState, pod: str) -> str:
@@ -158,26 +160,26 @@ def _why(state: JobState, pod: str) -> str:
     return worker.facts.obstacle or worker.facts.last_state or f"see `kubectl describe pod {pod}`"
 
 
-def _fill(
-    state: JobState, size: Growth, others_wait: Sequence[float]
-) -> tuple[Fill | None, float | None]:
+def _fill(state: JobState, size: Growth, others_wait: Sequence[float]) -> Step[Fill]:
     view, now, in_queue = state.view, state.now, state.wishes.is_rationed
     if in_queue is None or view.policy.min_replicas is None:
-        return None, None
+        return NO_STEP
     changes = (
         honest(at, now=now) for at in (size.at, view.memory.added_at, view.memory.removed_at)
     )
     due_at = 0.0 if in_queue else max(changes) + COOLDOWN
     if now < due_at:
-        return None, due_at
-    after, why = (
-        (_most(view), "Kueue decides how many run") if in_queue else _wanted(state, others_wait)
-    )
+        return Step(again_at=due_at)
+    if in_queue:
+        after, why = _most(view), "Kueue decides how many run"
+    else:
+        after, why = _wanted(state, others_wait)
     wake_at = None if in_queue else now + EVERY
     if after == view.replicas:
-        return None, wake_at
+        return Step(again_at=wake_at)
     note = normal("SizeFilled", f"Worker.replicas {view.replicas} → {after}: {why}")
-    return Fill(ref=view.ref, before=view.replicas, after=after, note=note), wake_at
+    fill = Fill(ref=view.ref, before=view.replicas, after=after, note=note)
+    return Step(fill, wake_at)
 
 
 def _most(view: JobView) -> int:

@@ -1,21 +1,25 @@
 """Disruption: pods that are about to go, with their nodes or because somebody evicts them."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
-from mpijob_elastic.capabilities.disruption import eviction, signs
+from mpijob_elastic.capabilities.disruption import eviction
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.decide.actions import Note, warning
+from mpijob_elastic.decide.capability import Capability
 from mpijob_elastic.decide.state import JobState
-from mpijob_elastic.decide.wishes import Capability, How, Leave, Release, Wish
+from mpijob_elastic.decide.wishes import Leave, LeaveKind, Release, Wish
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.pod import Signs
+from mpijob_elastic.model.pod import Worker
+
+# The cause in the history for which a worker trains elsewhere.
+_CAUSE = "node"
 
 
 class Disruption(Capability):
     """A job with pods that are about to go."""
 
-    cause = "node"
-    pod_marks = (EVICTION_MARK,)
+    name = "disruption"
 
     @classmethod
     def told(cls, view: JobView) -> Capability | None:
@@ -25,11 +29,6 @@ class Disruption(Capability):
             if any(pod.facts.disruption or EVICTION_MARK in pod.facts.marks for pod in view.pods)
             else None
         )
-
-    @classmethod
-    def node_signs(cls, more: Iterable[str], ignored: Iterable[str]) -> Signs | None:
-        """Return the default signs and `more`, without those that are `ignored`."""
-        return signs.signs(more=more, ignored=ignored)
 
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:
         """Yield a Leave for each worker that has to move.
@@ -41,16 +40,19 @@ class Disruption(Capability):
         """
         for worker in view.workers:
             if worker.facts.disruption:
-                yield Leave(pod=worker.name, how=How.MOVE, why=worker.facts.disruption)
+                yield self._move(worker, worker.facts.disruption)
             mark = worker.facts.marks.get(EVICTION_MARK)
             asked = eviction.parse(mark) if mark else None
             if asked and asked.is_live(drain_timeout=view.policy.drain_timeout, now=now):
                 text = eviction.text(asked._replace(released=True, at=now))
                 release = Release(annotation=EVICTION_MARK, mark=text, done=asked.released)
                 until = asked.ends_at(drain_timeout=view.policy.drain_timeout)
-                yield Leave(
-                    pod=worker.name, how=How.MOVE, why="an eviction", until=until, release=release
-                )
+                move = self._move(worker, "an eviction")
+                yield replace(move, until=until, release=release)
+
+    def _move(self, worker: Worker, why: str) -> Leave:
+        """Return the wish that a worker trains elsewhere."""
+        return Leave(by=self.name, pod=worker.name, kind=LeaveKind.MOVE, why=why, cause=_CAUSE)
 
     def notes(self, state: JobState) -> Iterator[Note]:
         """Yield a notice when the launcher is about to go: training will stop and start again."""

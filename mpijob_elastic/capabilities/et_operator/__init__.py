@@ -10,10 +10,12 @@ from mpijob_elastic import names
 from mpijob_elastic.capabilities.et_operator import wishes
 from mpijob_elastic.capabilities.et_operator.facts import Request, Scaled
 from mpijob_elastic.decide.actions import Action
+from mpijob_elastic.decide.capability import Capability
 from mpijob_elastic.decide.state import JobState
-from mpijob_elastic.decide.wishes import Capability, Wish
+from mpijob_elastic.decide.step import Step, When
+from mpijob_elastic.decide.wishes import Wish
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.job_facts import Known
+from mpijob_elastic.model.job_facts import CapabilityFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.policy import Policy, Problem
 
@@ -25,8 +27,10 @@ class EtOperator(Capability):
     #: The requests that have not ended, the oldest first.
     requests: tuple[Request, ...]
 
+    name = "et-operator"
+
     @classmethod
-    def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:  # noqa: ARG003
+    def asked(cls, job: MPIJob, known: Policy) -> tuple[CapabilityFacts | None, Sequence[Problem]]:  # noqa: ARG003
         """Return the request that set the size last."""
         mark = job.metadata.annotations.get(names.SCALED_BY, "")
         return Scaled(by=mark) if mark else None, ()
@@ -43,8 +47,10 @@ class EtOperator(Capability):
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:  # noqa: ARG002
         """Yield only a wish to look again when a request times out."""
         until = wishes.deadline(self.requests[0])
-        return [Wish(until=until)] if until is not None and until > now else []
+        if until is not None and until > now:
+            yield Wish(by=self.name, until=until)
 
-    def due(self, state: JobState) -> Iterable[Action]:
+    def writes(self, state: JobState, when: When) -> Iterable[Step[Action]]:
         """Yield the writes of the requests, and of the size that they ask for."""
-        return () if state.view.facts.deleting else wishes.due(state, self.requests)
+        if when is When.ANY_TIME and not state.view.facts.deleting:
+            yield from map(Step, wishes.due(state, self.requests))

@@ -11,7 +11,7 @@ import msgspec
 
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import Resource
-from mpijob_elastic.model.job_facts import Known
+from mpijob_elastic.model.job_facts import CapabilityFacts
 from mpijob_elastic.model.wire import Owned, Wire, owned, seconds
 
 _resource = partial(Resource, group="kai.alibabacloud.com", version="v1alpha1")
@@ -75,7 +75,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scaled(Known):
+class Scaled(CapabilityFacts):
     """The annotation that says which request set the size last."""
 
     by: str

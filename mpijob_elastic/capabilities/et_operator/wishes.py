@@ -19,6 +19,7 @@ from mpijob_elastic.capabilities.et_operator.facts import (
     Request,
     Scaled,
 )
+from mpijob_elastic.decide import capability
 from mpijob_elastic.decide.actions import Action, normal
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.model.bounds import MOST_WORKERS
@@ -91,11 +92,13 @@ def _next(state: JobState, request: Request) -> Action | None:
 
 
 def _is_suspended(state: JobState) -> bool:
-    return state.wishes.stop != "" and not state.view.ended
+    return state.wishes.suspend is not None and not state.view.ended
 
 
 def _wait(state: JobState, request: Request) -> Action:
-    return say(request, PENDING, f"the job is suspended by {state.wishes.stop}", now=state.now)
+    return say(
+        request, PENDING, f"the job is suspended by {state.wishes.suspended_by}", now=state.now
+    )
 
 
 def _mark(state: JobState) -> str:
@@ -220,7 +223,7 @@ def _unfit(state: JobState, replicas: int, skips: Collection[int]) -> Iterator[s
     """Yield the reasons why a job must not have this size."""
     view, size, facts = state.view, _size(replicas, skips), state.view.facts
     least, most = view.policy.min_replicas or 1, view.policy.max_replicas or size
-    yield from filter(None, (one.size_owner(view) for one in state.wishes.capabilities))
+    yield from filter(None, (one.size_owner(view) for one in capability.of(view)))
     if not least <= size <= most:
         yield (
             f"{view.name} would have {workers(size)}; its bounds are {least} and "

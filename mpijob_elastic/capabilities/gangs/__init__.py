@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from mpijob_elastic.capabilities.gangs import facts, wishes
 from mpijob_elastic.capabilities.gangs.facts import Gang, PodGroup
 from mpijob_elastic.decide.actions import Action, Note
+from mpijob_elastic.decide.capability import Capability
 from mpijob_elastic.decide.state import JobState
-from mpijob_elastic.decide.wishes import Capability, Wish
+from mpijob_elastic.decide.step import Step, When
+from mpijob_elastic.decide.wishes import Wish
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.job_facts import Known
+from mpijob_elastic.model.job_facts import CapabilityFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.policy import Policy, Problem
 
@@ -24,11 +26,10 @@ class Gangs(Capability):
     #: The API serves PodGroups; None while that is not known.
     serves: bool | None = None
 
-    annotations = (facts.ANNOTATION,)
-    groups = facts.GROUPS
+    name = wishes.AUTHOR
 
     @classmethod
-    def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:  # noqa: ARG003
+    def asked(cls, job: MPIJob, known: Policy) -> tuple[CapabilityFacts | None, Sequence[Problem]]:  # noqa: ARG003
         """Return the gang that a job asks for."""
         values, problems = policy.read(job.metadata.annotations, {"gang": facts.ANNOTATION})
         return facts.asked(job, values["gang"]) if values else None, problems
@@ -42,14 +43,13 @@ class Gangs(Capability):
         """Yield wishes for pods that the scheduler has forgotten, so that they are made again."""
         return wishes.of(view, self.group, now=now) if self.group else ()
 
-    def prepare(self, state: JobState) -> Action | None:
-        """Return the write of the PodGroup."""
-        return wishes.write(state, self.group, serves=self.serves)
+    def writes(self, state: JobState, when: When) -> Iterable[Step[Action]]:
+        """Yield the write of the PodGroup."""
+        if when is When.BEFORE_START:
+            yield Step(wishes.write(state, self.group, serves=self.serves))
 
     def notes(self, state: JobState) -> Iterable[Note]:
         """Yield a notice for each reason why the pods do not start as a gang."""
-        return (
-            wishes.notes(state.view, self.group, serves=self.serves)
-            if state.view.facts.of(Gang)
-            else ()
-        )
+        if state.view.facts.of(Gang) is None:
+            return ()
+        return wishes.notes(state.view, self.group, serves=self.serves)

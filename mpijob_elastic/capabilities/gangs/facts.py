@@ -16,7 +16,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import Resource
-from mpijob_elastic.model.job_facts import Known
+from mpijob_elastic.model.job_facts import CapabilityFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.policy import Annotation
 from mpijob_elastic.model.wire import Owned, Wire, owned
@@ -93,7 +93,7 @@ ONE_BY_ONE = {KOORDINATOR_MATCH_POLICY: "once-satisfied"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gang(Known):
+class Gang(CapabilityFacts):
     """What a job asks of a gang scheduler."""
 
     scheduler: str

@@ -32,7 +32,7 @@ from mpijob_elastic.decide.actions import (
     warning,
 )
 from mpijob_elastic.decide.state import JobState, honest
-from mpijob_elastic.decide.wishes import How, Leave, Relaunch
+from mpijob_elastic.decide.wishes import Leave, LeaveKind, Relaunch
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.job import JobView
@@ -40,6 +40,8 @@ from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Launcher, Worker
 from mpijob_elastic.model.wire import controller
 
+# The author of these wishes.
+AUTHOR = "gangs"
 # Seconds after the launcher's start in which a PodGroup may still be as it was before.
 CHANGED_WITHIN = 5.0
 # Seconds that a forgotten pod is left alone: the scheduler may find a node after all.
@@ -120,13 +122,17 @@ def of(view: JobView, group: PodGroup, *, now: float) -> Iterator[Leave | Relaun
             if is_early and worker.facts.grouped and worker.unscheduled and not worker.facts.gates:
                 why = "because its scheduler tries no pod again that waited when the gang started"
                 yield Leave(
-                    pod=worker.name, how=How.REPLACE, why=why, after=_left_until(worker, now=now)
+                    by=AUTHOR,
+                    pod=worker.name,
+                    kind=LeaveKind.REPLACE,
+                    why=why,
+                    after=_left_until(worker, now=now),
                 )
     may_start = launcher.facts.grouped and not (launcher.facts.node or launcher.facts.gates)
     placed = sum(bool(worker.facts.node) for worker in view.workers)
     if asked.scheduler == gang.KOORDINATOR and may_start and 0 < group.min_member <= placed:
         why = "was left out when its gang started, and its scheduler does not try it again"
-        yield Relaunch(why=why, after=_left_until(launcher, now=now))
+        yield Relaunch(by=AUTHOR, why=why, after=_left_until(launcher, now=now))
 
 
 def notes(view: JobView, group: PodGroup | None, *, serves: bool | None) -> Iterator[Note]:
@@ -176,7 +182,7 @@ def _make(view: JobView, asked: Gang) -> MakePodGroup:
 
 def _lower(state: JobState, group: PodGroup) -> LowerPodGroup | None:
     view, count = state.view, _members(state.view)
-    if not view.elastic or state.wishes.stop or group.min_member <= count or _is_fixed(view):
+    if not view.elastic or state.wishes.suspend or group.min_member <= count or _is_fixed(view):
         return None
     message = (
         f"PodGroup {group.metadata.name}: minMember {group.min_member} → {count}, so "

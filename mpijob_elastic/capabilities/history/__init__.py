@@ -4,17 +4,17 @@ See decide.state and model.history.
 """
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.history import changes
 from mpijob_elastic.capabilities.history.changes import Sized
+from mpijob_elastic.decide.capability import Capability, Record
 from mpijob_elastic.decide.state import JobState
-from mpijob_elastic.decide.wishes import Capability, Wish
+from mpijob_elastic.decide.wishes import Wish
 from mpijob_elastic.model import history
-from mpijob_elastic.model.job import Config, JobView
-from mpijob_elastic.model.job_facts import Known
-from mpijob_elastic.model.memory import Memory
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.job_facts import CapabilityFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.policy import Policy, Problem
 from mpijob_elastic.model.wire import Managed, shared
@@ -32,8 +32,10 @@ _LONGEST_PHASE, _LONGEST_CHANGE = 32, 512
 class History(Capability):
     """The history of an elastic job, and the phase of any job that has one."""
 
+    name = "history"
+
     @classmethod
-    def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:  # noqa: ARG003
+    def asked(cls, job: MPIJob, known: Policy) -> tuple[CapabilityFacts | None, Sequence[Problem]]:  # noqa: ARG003
         """Return the author of the size; None if no author is known."""
         found = job.sized
         if found is None:
@@ -60,25 +62,21 @@ class History(Capability):
         can_change = view.facts.elastic or view.elastic or view.facts.queued
         return cls() if job and (can_change or job.phase or job.change) else None
 
-    def remember(self, state: JobState, published: Collection[str]) -> Iterable[tuple[str, bytes]]:
-        """Yield the record of the changes that are followed."""
+    def remember(self, state: JobState, published: Collection[str]) -> Iterable[Record]:
+        """Yield the changes that are followed, and with new ones the history that has them."""
         sized = state.view.facts.of(Sized)
-        record = changes.following(state, sized, published) if sized else None
-        return [(changes.NAME, changes.rendered(record))] if record else []
-
-    def beside(self, config: Config, memory: Memory) -> Iterable[tuple[str, str]]:
-        """Yield the history with the changes of this memory, if it has any that are new."""
-        before = config.memory.own.get(changes.NAME) if config.memory else None
-        after = memory.own.get(changes.NAME)
-        record = changes.remembered(after)
-        if record is None or before == after or not record.changes:
+        followed = changes.following(state, sized, published) if sized else None
+        if followed is None:
             return
-        yield names.HISTORY, history.merged(config.facts.history.decode(), record.changes)
+        entry = changes.rendered(followed)
+        annotations = _annotations(state.view, followed, entry)
+        yield Record(name=changes.NAME, json=entry, annotations=annotations)
 
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:
         """Yield a wish to see the job again when a mark may be written."""
         at = _quiet_at(view)
-        return [Wish(until=at)] if now < at < math.inf else []
+        if now < at < math.inf:
+            yield Wish(by=self.name, until=at)
 
     def marks(self, state: JobState) -> Iterable[tuple[str, str]]:
         """Yield the phase, and the change that the history does not have yet."""
@@ -101,6 +99,16 @@ class History(Capability):
             names.CHANGE: (said.change, changes.rendered(change).decode() if change else ""),
         }
         yield from ((key, text) for key, (before, text) in due.items() if text != before)
+
+
+def _annotations(view: JobView, followed: changes.Record, entry: bytes) -> Mapping[str, str]:
+    """Return the history with these changes; nothing if the memory has this entry already."""
+    config = view.config
+    if config is None or not followed.changes:
+        return {}
+    if config.memory and config.memory.own.get(changes.NAME) == entry:
+        return {}
+    return {names.HISTORY: history.merged(config.facts.history.decode(), followed.changes)}
 
 
 def _manager(found: Managed) -> str:

@@ -24,11 +24,10 @@ from msgspec.structs import replace
 from mpijob_elastic import names
 from mpijob_elastic.decide import drain
 from mpijob_elastic.decide.state import JobState, WorkerState, honest
-from mpijob_elastic.decide.wishes import Leave
 from mpijob_elastic.model import history
 from mpijob_elastic.model.history import Change
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.job_facts import Known
+from mpijob_elastic.model.job_facts import CapabilityFacts
 from mpijob_elastic.model.memory import LARGEST_OWN, Count
 from mpijob_elastic.model.pod import Worker
 
@@ -45,7 +44,7 @@ _REMOVED_WITHIN = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sized(Known):
+class Sized(CapabilityFacts):
     """Who set the size, and what our annotations on the MPIJob say."""
 
     asks = False
@@ -105,7 +104,7 @@ def following(state: JobState, sized: Sized, published: Collection[str]) -> Reco
     """
     view, kept = state.view, remembered(state.view.memory.own.get(NAME))
     base = _base(view, kept)
-    if not view.elastic or state.wishes.stop or state.stopped or state.edited:
+    if not view.elastic or state.wishes.suspend or state.stopped or state.edited:
         return kept
     if base is None:
         return _first(view) if set(published) != set(view.host_of) else None
@@ -244,15 +243,9 @@ def _lost(state: JobState, listed: Collection[str]) -> Change | None:
 
 def _why(state: JobState, pod: str) -> tuple[str, str]:
     """Return the cause for which a worker leaves the list, and the reason in words."""
-    if leave := state.wishes.leaves.get(pod):
-        for one in state.wishes.capabilities:
-            wished = (
-                wish.pod
-                for wish in one.wishes(state.view, now=state.now)
-                if isinstance(wish, Leave)
-            )
-            if one.cause and pod in wished:
-                return one.cause, leave.why
+    leave = state.wishes.leaves.get(pod)
+    if leave and leave.cause:
+        return leave.cause, leave.why
     worker = state.by_name.get(pod)
     if worker is None:
         return _FAILURE, "its pod is gone"

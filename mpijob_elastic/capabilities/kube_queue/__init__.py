@@ -14,17 +14,26 @@ from mpijob_elastic.capabilities.kube_queue.facts import (
     QueueUnit,
 )
 from mpijob_elastic.decide.actions import Action, Note, normal, warning
+from mpijob_elastic.decide.capability import Capability, Holding
+from mpijob_elastic.decide.shown import Reading, Shown, Turn
 from mpijob_elastic.decide.state import JobState
-from mpijob_elastic.decide.wishes import Capability, Holding, Reading, Stop, Turn, Wish
+from mpijob_elastic.decide.step import Step, When
+from mpijob_elastic.decide.wishes import Suspend, Wish
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.job_facts import JobFacts, Known
+from mpijob_elastic.model.job_facts import CapabilityFacts, JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.policy import Policy, Problem
 
+HOLDING = Holding(
+    resource=QUEUE_UNITS,
+    selector=f"{names.LABEL_MANAGED_BY}={names.PROGRAM}",
+    read=lambda raw: facts.read(raw).metadata,
+)
+
 
 @dataclass(frozen=True, kw_only=True)
-class KubeQueue(Capability):
+class KubeQueue(Capability, Shown):
     """What KubeQueue says of a job."""
 
     #: The job's QueueUnit, None without one.
@@ -33,16 +42,11 @@ class KubeQueue(Capability):
     rivals: tuple[str, ...] = ()
     #: KubeQueue is installed.
     known: bool = True
-    holding = Holding(
-        resource=QUEUE_UNITS,
-        selector=f"{names.LABEL_MANAGED_BY}={names.PROGRAM}",
-        read=lambda raw: facts.read(raw).metadata,
-    )
 
-    queued = True
+    name = "KubeQueue"
 
     @classmethod
-    def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:  # noqa: ARG003
+    def asked(cls, job: MPIJob, known: Policy) -> tuple[CapabilityFacts | None, Sequence[Problem]]:  # noqa: ARG003
         """Return `Held` if the annotation holds the job, None if it does not."""
         return Held() if job.metadata.annotations.get(KUBEQUEUE_SUSPEND) == "true" else None, ()
 
@@ -64,16 +68,17 @@ class KubeQueue(Capability):
         return cls(unit=next(mine, None), rivals=tuple(sorted(rivals)))
 
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:  # noqa: ARG002
-        """Yield a Stop while the annotation holds the job."""
-        return [Stop(why=HELD)] if view.facts.of(Held) else []
+        """Yield a Suspend while the annotation holds the job."""
+        return [Suspend(by=self.name, why=HELD, queued=True)] if view.facts.of(Held) else []
 
-    def due(self, state: JobState) -> Iterable[Action]:
+    def writes(self, state: JobState, when: When) -> Iterable[Step[Action]]:
         """Yield the writes of the QueueUnit, or of the annotation."""
-        if not self.known:
-            return ()
-        return filter(
-            None, wishes.due(state, self.unit, self._rivals(state), is_held=self._holds(state))
-        )
+        if when is not When.ANY_TIME or not self.known:
+            return
+        is_held = self._holds(state)
+        for write in wishes.due(state, self.unit, self._rivals(state), is_held=is_held):
+            if write:
+                yield Step(write)
 
     def notes(self, state: JobState) -> Iterable[Note]:
         """Yield a notice on what a held job waits for.
@@ -104,19 +109,16 @@ class KubeQueue(Capability):
 
     def waiting(self, state: JobState) -> QueueUnit | None:
         """Return the QueueUnit for whose turn the job waits, or None."""
-        waits = (
-            self.unit and self.unit.waits and self._holds(state) and not state.view.facts.finished
-        )
-        return self.unit if waits else None
+        if not (self.unit and self.unit.waits) or state.view.facts.finished:
+            return None
+        return self.unit if self._holds(state) else None
 
     @classmethod
     def reading(cls, job: JobFacts) -> Reading[QueueUnit] | None:
         """Return how a command reads the QueueUnits of a held job, None for any other job."""
-        return (
-            Reading(resource=QUEUE_UNITS, read=facts.read, seeing=lambda _: cls._see)
-            if job.of(Held)
-            else None
-        )
+        if job.of(Held) is None:
+            return None
+        return Reading(resource=QUEUE_UNITS, read=facts.read, seeing=lambda _: cls._see)
 
     def state_word(self, state: JobState) -> str:
         """Return the phase of the QueueUnit for whose turn the job waits."""
@@ -136,4 +138,5 @@ class KubeQueue(Capability):
         return (*self.rivals, *state.wishes.rationed_by)
 
     def _holds(self, state: JobState) -> bool:
-        return state.wishes.stopped_by is self
+        suspend = state.wishes.suspend
+        return suspend is not None and suspend.by == self.name

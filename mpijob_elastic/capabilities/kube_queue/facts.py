@@ -15,7 +15,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource
-from mpijob_elastic.model.job_facts import JobFacts, Known
+from mpijob_elastic.model.job_facts import CapabilityFacts, JobFacts
 from mpijob_elastic.model.wire import Owned, Reference, Wire, owned, owning_pods
 
 # On an MPIJob, written by users and by KubeQueue: holds new pods back.
@@ -50,7 +50,7 @@ _LONGEST_SAID = 300
 
 
 @dataclass(frozen=True)
-class Held(Known):
+class Held(CapabilityFacts):
     """KubeQueue's annotation holds the job."""
 
     gate = names.GATE_SUSPENDED

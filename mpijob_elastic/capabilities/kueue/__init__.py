@@ -14,10 +14,13 @@ from mpijob_elastic.capabilities.kueue.facts import (
 )
 from mpijob_elastic.decide import demand
 from mpijob_elastic.decide.actions import Action, Note
+from mpijob_elastic.decide.capability import Capability, Holding
+from mpijob_elastic.decide.shown import Attach, PodWords, Reading, Shown, Turn
 from mpijob_elastic.decide.state import JobState
-from mpijob_elastic.decide.wishes import Capability, Holding, Reading, See, Turn, Wish
+from mpijob_elastic.decide.step import Step, When
+from mpijob_elastic.decide.wishes import Wish
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.job_facts import JobFacts, Known
+from mpijob_elastic.model.job_facts import CapabilityFacts, JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.pod import Launcher, Worker
 from mpijob_elastic.model.policy import Policy, Problem
@@ -26,44 +29,44 @@ from mpijob_elastic.model.policy import Policy, Problem
 QUEUED = "Queued"
 
 
+# MultiKueue deletes the Workloads that it has sent, and would send them again if somebody else
+# deleted them.
+HOLDING = Holding(
+    resource=WORKLOADS,
+    selector=f"{names.LABEL_MANAGED_BY}={names.PROGRAM},!{MULTIKUEUE_ORIGIN}",
+    read=facts.holder,
+)
+
+
 @dataclass(frozen=True)
-class Kueue(Capability):
+class Kueue(Capability, Shown):
     """What Kueue says of a job."""
 
     #: None while it is not known whether there is a Kueue.
     queue: Queue | None
-    # MultiKueue deletes the Workloads that it has sent, and would send them again if somebody else
-    # deleted them.
-    holding = Holding(
-        resource=WORKLOADS,
-        selector=f"{names.LABEL_MANAGED_BY}={names.PROGRAM},!{MULTIKUEUE_ORIGIN}",
-        read=facts.holder,
-    )
 
-    queued = True
-    cause = "Kueue"
+    name = wishes.AUTHOR
 
     @classmethod
-    def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:  # noqa: ARG003
+    def asked(cls, job: MPIJob, known: Policy) -> tuple[CapabilityFacts | None, Sequence[Problem]]:  # noqa: ARG003
         """Return the queue that a job asks for."""
         return facts.asked(job), ()
 
     @classmethod
     def told(cls, view: JobView) -> Capability | None:
         """Return the capability for a job that may wait for quota, or runs in another cluster."""
-        asked, waits = (
-            view.facts.of(Asked),
-            any(names.GATE_QUEUED in pod.facts.gates for pod in view.pods),
-        )
+        asked = view.facts.of(Asked)
+        waits = any(names.GATE_QUEUED in pod.facts.gates for pod in view.pods)
         return cls(None) if waits or (asked and asked.elsewhere) else None
 
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:
         """Yield the wishes for pods that wait for quota, and for pods that give it back."""
         return wishes.of(view, self.queue, now=now)
 
-    def due(self, state: JobState) -> Iterable[Action]:
+    def writes(self, state: JobState, when: When) -> Iterable[Step[Action]]:
         """Yield the writes of Workloads."""
-        return wishes.due(state, self.queue) if self.queue else ()
+        if when is When.ANY_TIME and self.queue:
+            yield from map(Step, wishes.due(state, self.queue))
 
     def notes(self, state: JobState) -> Iterable[Note]:
         """Yield notices on what the job waits for, in Kueue's words."""
@@ -71,11 +74,8 @@ class Kueue(Capability):
 
     def waits_for(self, state: JobState) -> str:
         """Return a sentence if the job waits for quota, "" if not."""
-        return (
-            "the job waits for quota"
-            if self.queue and wishes.waiting(state.view, self.queue)
-            else ""
-        )
+        waits = self.queue and wishes.waiting(state.view, self.queue)
+        return "the job waits for quota" if waits else ""
 
     @classmethod
     def reading(cls, job: JobFacts) -> Reading[Workload] | None:
@@ -91,15 +91,15 @@ class Kueue(Capability):
         """Return QUEUED if the job waits and nothing of it runs, "" if not."""
         base = self.queue.base(state.view.name) if self.queue else None
         waits = base is not None and (base.waits or base.checked)
-        return QUEUED if waits and demand.nothing_runs(state.view) and not state.wishes.stop else ""
+        is_idle = demand.nothing_runs(state.view) and not state.wishes.suspend
+        return QUEUED if waits and is_idle else ""
 
-    def phase_word(self, pod: Launcher | Worker) -> str:
-        """Return QUEUED for a pod that waits for quota, "" for any other."""
-        return QUEUED if names.GATE_QUEUED in pod.facts.gates else ""
-
-    def quota_word(self, view: JobView, pod: Worker) -> str:
-        """Return the word for the quota by which a worker runs (see `wishes.quota`)."""
-        return wishes.quota(view, self.queue, pod) if self.queue else ""
+    def pod_words(self, view: JobView, pod: Launcher | Worker) -> PodWords:
+        """Return QUEUED for a pod that waits, and a worker's quota (see `wishes.quota`)."""
+        phase = QUEUED if names.GATE_QUEUED in pod.facts.gates else ""
+        if self.queue is None or isinstance(pod, Launcher):
+            return PodWords(phase=phase)
+        return PodWords(phase=phase, quota=wishes.quota(view, self.queue, pod))
 
     def turn(self, state: JobState) -> Turn | None:
         """Return the queue, with the next Workload that waits there."""
@@ -113,7 +113,7 @@ class Kueue(Capability):
         return Turn(found.queue, waiting=found.metadata.name, place=place, says=found.line)
 
     @classmethod
-    def _seeing(cls, found: Collection[Workload]) -> See[Workload]:
+    def _seeing(cls, found: Collection[Workload]) -> Attach[Workload]:
         """Return the function by which these Workloads become what Kueue says of a job."""
         places = facts.places(found)
 

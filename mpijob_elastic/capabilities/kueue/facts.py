@@ -20,7 +20,7 @@ from mpijob_elastic import names
 from mpijob_elastic.decide.demand import WORKERS
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import Resource
-from mpijob_elastic.model.job_facts import JobFacts, Known
+from mpijob_elastic.model.job_facts import CapabilityFacts, JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.wire import Owned, Wire, owned, owning_pods, seconds
 
@@ -56,7 +56,7 @@ _LONGEST_SAID = 300
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked(Known):
+class Asked(CapabilityFacts):
     """What an MPIJob asks of Kueue, or Kueue of the MPIJob."""
 
     #: "" without.
@@ -69,17 +69,17 @@ class Asked(Known):
     elsewhere: bool = False
 
     @property
-    def gate(self) -> str:  # type: ignore[override]
+    def gate(self) -> str:
         """The gate of a job that waits for quota."""
         return names.GATE_QUEUED if self.queue or self.elsewhere else ""
 
     @property
-    def queued(self) -> bool:  # type: ignore[override]
+    def queued(self) -> bool:
         """True if it waits for quota, here or elsewhere."""
         return self.gate != ""
 
     @property
-    def rations(self) -> bool:  # type: ignore[override]
+    def rations(self) -> bool:
         """True if it is in a queue here."""
         return self.queue != ""
 

@@ -32,14 +32,14 @@ from mpijob_elastic.decide.actions import Action, PodSet, normal
 from mpijob_elastic.decide.state import JobState, honest
 from mpijob_elastic.decide.wishes import (
     Hold,
-    How,
     Keep,
     Leave,
+    LeaveKind,
     Manage,
     Place,
     Ration,
     Relaunch,
-    Stop,
+    Suspend,
     Wish,
 )
 from mpijob_elastic.model.job import JobView
@@ -48,6 +48,8 @@ from mpijob_elastic.model.pod import NOT_STARTED, Launcher, Worker
 # Seconds that a pod which missed the queue is left alone: Kueue may admit it, or the scheduler find
 # a node.
 MISSED_AFTER = 5.0
+# The author of these wishes; also the cause in the history for which a worker gives quota back.
+AUTHOR = "Kueue"
 WANTED_BACK = "Kueue wants its quota back"
 
 
@@ -56,23 +58,21 @@ def of(view: JobView, queue: Queue | None, *, now: float) -> Iterator[Wish]:
     asked = view.facts.of(Asked) or Asked()
     is_elsewhere = queue.elsewhere if queue else asked.elsewhere
     if queue is None or is_elsewhere:
-        waiting = [
-            pod.ref.name for pod in view.pods if names.GATE_QUEUED in pod.facts.gates or asked.queue
-        ]
-        yield from (
-            Hold(pod=pod, why="it is not known whether it waits for quota") for pod in waiting
-        )
+        why = "it is not known whether it waits for quota"
+        for pod in view.pods:
+            if asked.queue or names.GATE_QUEUED in pod.facts.gates:
+                yield Hold(by=AUTHOR, pod=pod.ref.name, why=why)
     if is_elsewhere:
         yield _elsewhere(view, queue)
         return
     if queue is None:
-        yield Ration(by=_named(asked.queue), known=False)
+        yield Ration(by=AUTHOR, controller=_named(asked.queue), known=False)
         return
     if queue.prebuilt:
         # MultiKueue deletes the job once it knows its end, and sends a job again that is gone
-        yield Keep()
+        yield Keep(by=AUTHOR)
     if queue.name:
-        yield Ration(by=_named(queue.name))
+        yield Ration(by=AUTHOR, controller=_named(queue.name))
         yield from _at_the_gate(view, queue)
     if queue.workloads:
         yield from _wanted_back(view, queue, now=now)
@@ -82,7 +82,7 @@ def _elsewhere(view: JobView, queue: Queue | None) -> Manage:
     """Return the wish that leaves the job to another cluster, with a notice if that is known."""
     why = f"its spec.managedBy is {MULTIKUEUE}, so it runs in another cluster; edit it there"
     if queue is None:
-        return Manage(why=why, note=None)
+        return Manage(by=AUTHOR, why=why, note=None)
     base = queue.base(view.name)
     where = (
         f"cluster {base.cluster}"
@@ -91,7 +91,7 @@ def _elsewhere(view: JobView, queue: Queue | None) -> Manage:
     )
     said = f" ({base.line})" if base and base.said and not base.reserved else ""
     told = f"{view.name} runs in {where}{said}; edit it there, because no edit here is passed on"
-    return Manage(why=why, note=normal("RunsElsewhere", told))
+    return Manage(by=AUTHOR, why=why, note=normal("RunsElsewhere", told))
 
 
 def _named(queue: str) -> str:
@@ -116,7 +116,7 @@ def due(state: JobState, queue: Queue) -> Iterator[Action]:
     ]:
         # Somebody has taken the job's end back, and a finished Workload is never granted again.
         yield from (DeleteWorkload(ref=found.metadata) for found in over)
-    elif state.wishes.stop:
+    elif state.wishes.suspend:
         if demand.nothing_runs(view):
             cleared = [ClearWorkload(workload=base)] if base and base.preempted else []
             yield from cleared
@@ -237,13 +237,17 @@ def _at_the_gate(view: JobView, queue: Queue) -> Iterator[Hold | Place]:
         if base is None or found is None or not (is_granted and found.granted):
             said = f": {found.line}" if found and found.said else ""
             yield Hold(
+                by=AUTHOR,
                 pod=pod.ref.name,
                 why=f"it waits in queue {found.queue if found else queue.name}{said}",
             )
         else:
             flavors = found.flavors.get(set_of(pod), ())
             yield Place(
-                pod=pod.ref.name, adds=flavors, words=f"queue {base.queue} has admitted them"
+                by=AUTHOR,
+                pod=pod.ref.name,
+                adds=flavors,
+                words=f"queue {base.queue} has admitted them",
             )
 
 
@@ -251,7 +255,7 @@ def _wanted_back(view: JobView, queue: Queue, *, now: float) -> Iterator[Wish]:
     """Yield wishes for pods whose quota is wanted back, or was never asked for."""
     base = queue.base(view.name)
     if why := f"Kueue ({base.line})" if base and base.preempted else _outgrown(view, queue):
-        yield Stop(why=why)
+        yield Suspend(by=AUTHOR, why=why, queued=True)
     for pod in view.pods:
         after = honest(pod.facts.created_at, now=now) + MISSED_AFTER
         # No node has taken the pod, so its successor can wait.
@@ -259,15 +263,27 @@ def _wanted_back(view: JobView, queue: Queue, *, now: float) -> Iterator[Wish]:
         if isinstance(pod, Launcher):
             if is_missed:
                 why = "was created without a gate for its queue while the webhook was down"
-                yield Relaunch(why=why, after=after)
+                yield Relaunch(by=AUTHOR, why=why, after=after)
         elif is_taken_back(view, queue, pod):
-            yield Leave(pod=pod.name, how=How.END, why=WANTED_BACK)
+            yield _end(pod.name)
         elif is_missed and pod.unscheduled:
-            yield Leave(pod=pod.name, how=How.REPLACE, why="to wait for quota", after=after)
+            yield Leave(
+                by=AUTHOR,
+                pod=pod.name,
+                kind=LeaveKind.REPLACE,
+                why="to wait for quota",
+                cause=AUTHOR,
+                after=after,
+            )
     for name, hidden in view.hidden.items():
         found = queue.workloads.get(name)
         if found and found.preempted and found is not base and not hidden.idle:
-            yield Leave(pod=name, how=How.END, why=WANTED_BACK)
+            yield _end(name)
+
+
+def _end(pod: str) -> Leave:
+    """Return the wish that a worker gives its quota back."""
+    return Leave(by=AUTHOR, pod=pod, kind=LeaveKind.END, why=WANTED_BACK, cause=AUTHOR)
 
 
 def _outgrown(view: JobView, queue: Queue) -> str:

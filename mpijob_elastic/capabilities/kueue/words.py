@@ -42,7 +42,7 @@ def notes(state: JobState, queue: Queue) -> Iterator[Note]:
         )
         yield normal("QueueUnchanged", message)
     yield from _unchanged(state, queue, base)
-    if base.preempted and not state.wishes.stop:
+    if base.preempted and not state.wishes.suspend:
         yield _wanted(view.name, base, leaves=False)
     elif _lacks(base):
         yield _waiting(view, queue, "Queued", f"{view.name} waits", base)
@@ -107,7 +107,9 @@ def _unchanged(state: JobState, queue: Queue, base: Workload) -> Iterator[Note]:
     """
     view = state.view
     least = wishes.asked(view) if view.policy.min_replicas else min(view.replicas, base.workers)
-    is_kept = base.granted and view.facts.acts_elastic and not (state.wishes.stop or queue.prebuilt)
+    is_kept = (
+        base.granted and view.facts.acts_elastic and not (state.wishes.suspend or queue.prebuilt)
+    )
     if is_kept and least != base.workers:
         risk = ": Kueue may take back the quota above that" if least > base.workers else ""
         kept = (

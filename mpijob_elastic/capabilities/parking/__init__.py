@@ -12,13 +12,14 @@ from dataclasses import dataclass
 
 from mpijob_elastic import names
 from mpijob_elastic.decide.actions import Action, Delete, Note, Noted, normal
+from mpijob_elastic.decide.capability import Capability
 from mpijob_elastic.decide.state import JobState
-from mpijob_elastic.decide.wishes import Capability
+from mpijob_elastic.decide.step import Step, When
 from mpijob_elastic.kube.resources import PODS, Resource
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.job_facts import Known
+from mpijob_elastic.model.job_facts import CapabilityFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Worker
@@ -32,7 +33,7 @@ _LIST = re.compile(r"[0-9]{1,4}(?:, ?[0-9]{1,4})*")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parked(Known):
+class Parked(CapabilityFacts):
     """The indices of the workers that are parked."""
 
     sized = True
@@ -46,6 +47,9 @@ def parse(text: str) -> frozenset[int] | None:
         frozenset(int(index) for index in text.split(",")) if _LIST.fullmatch(text) else frozenset()
     )
     return found if 0 < len(found) <= MOST_PARKED else None
+
+
+ANNOTATION = Annotation(PARKED, parse, ALLOWED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,12 +67,12 @@ class DeletePlaceholder(Noted, Delete):
 class Parking(Capability):
     """A job that does without some of its workers."""
 
-    annotations = (Annotation(PARKED, parse, ALLOWED),)
+    name = "parking"
 
     @classmethod
-    def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:  # noqa: ARG003
+    def asked(cls, job: MPIJob, known: Policy) -> tuple[CapabilityFacts | None, Sequence[Problem]]:  # noqa: ARG003
         """Return the workers that are parked."""
-        values, problems = policy.read(job.metadata.annotations, {"skips": cls.annotations[0]})
+        values, problems = policy.read(job.metadata.annotations, {"skips": ANNOTATION})
         return Parked(**values) if values else None, problems
 
     @classmethod
@@ -76,15 +80,15 @@ class Parking(Capability):
         """Return the capability for a job with parked workers, or with placeholders left."""
         return cls() if view.placeholders or view.facts.of(Parked) else None
 
-    def due(self, state: JobState) -> Iterable[Action]:
+    def writes(self, state: JobState, when: When) -> Iterable[Step[Action]]:
         """Yield the deletion of each placeholder that is no longer needed."""
-        view = state.view
-        if view.facts.deleting:
+        if when is not When.ANY_TIME or state.view.facts.deleting:
             return
-        for pod in view.placeholders:
-            if why := "" if pod.facts.deleting else _over(state, pod):
+        for pod in state.view.placeholders:
+            why = _over(state, pod)
+            if why and not pod.facts.deleting:
                 note = normal("Unparked", f"{pod.name} is being deleted: {why}")
-                yield DeletePlaceholder(ref=pod.ref, note=note)
+                yield Step(DeletePlaceholder(ref=pod.ref, note=note))
 
     def notes(self, state: JobState) -> Iterable[Note]:
         """Yield a notice that names the parked workers."""

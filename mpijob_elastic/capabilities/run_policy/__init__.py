@@ -15,20 +15,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from mpijob_elastic import names
-from mpijob_elastic.decide.actions import Action, Delete, EndLauncher, Noted, normal, warning
+from mpijob_elastic.decide.actions import Action, Delete, EndLauncher, Note, Noted, normal, warning
+from mpijob_elastic.decide.capability import Capability
 from mpijob_elastic.decide.state import JobState
-from mpijob_elastic.decide.wishes import Capability, End, Stop, Wish
+from mpijob_elastic.decide.step import NO_STEP, Step, When
+from mpijob_elastic.decide.wishes import End, Suspend, Wish
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource
 from mpijob_elastic.model import phrases, policy
 from mpijob_elastic.model.bounds import MOST_INT32
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.job_facts import Known
+from mpijob_elastic.model.job_facts import CapabilityFacts
 from mpijob_elastic.model.mpijob import MPIJob
-from mpijob_elastic.model.pod import LauncherPhase
+from mpijob_elastic.model.pod import Launcher, LauncherPhase
 from mpijob_elastic.model.policy import Annotation, Policy, Problem
 
 # On an MPIJob, written by users: asks us to act on the field.
 RUN_POLICY = f"{names.PREFIX}run-policy"
+ANNOTATION = Annotation(RUN_POLICY, policy.boolean, '"true" or "false"')
 # The key of each field in an MPIJob, and the field's least value, None for a boolean. No number may
 # be more than a pod's activeDeadlineSeconds, an int32.
 _FIELDS = {
@@ -40,7 +43,7 @@ _FIELDS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunPolicy(Known):
+class RunPolicy(CapabilityFacts):
     """The fields of a run policy; None where absent."""
 
     #: Seconds that a launcher may run.
@@ -53,7 +56,7 @@ class RunPolicy(Known):
     suspend: bool = False
 
     @property
-    def gate(self) -> str:  # type: ignore[override]
+    def gate(self) -> str:
         """The gate of a job that waits."""
         return names.GATE_SUSPENDED if self.suspend else ""
 
@@ -107,12 +110,12 @@ class DeleteJob(Noted, Delete):
 class Runs(Capability):
     """A job with a run policy."""
 
-    annotations = (Annotation(RUN_POLICY, policy.boolean, '"true" or "false"'),)
+    name = "run policy"
 
     @classmethod
-    def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:  # noqa: ARG003
+    def asked(cls, job: MPIJob, known: Policy) -> tuple[CapabilityFacts | None, Sequence[Problem]]:  # noqa: ARG003
         """Return the run policy of a job that asks us to act on it."""
-        values, problems = policy.read(job.metadata.annotations, {"run_policy": cls.annotations[0]})
+        values, problems = policy.read(job.metadata.annotations, {"run_policy": ANNOTATION})
         if not values.get("run_policy"):
             return None, problems
         found, faults = parse(job.spec.run_policy if job.spec else None)
@@ -124,41 +127,51 @@ class Runs(Capability):
         return cls() if view.facts.of(RunPolicy) else None
 
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:  # noqa: ARG002
-        """Yield a Stop for a job that waits, and an End for a launcher that failed too often."""
+        """Yield a Suspend for a job that waits, and an End for a launcher that failed too often."""
         asked = view.facts.of(RunPolicy) or RunPolicy()
         if asked.suspend:
             patch = '{"spec": {"runPolicy": {"suspend": false}}}'
             on_job = f"kubectl -n {view.namespace} patch mpijob {view.name}"
-            yield Stop(
+            yield Suspend(
+                by=self.name,
                 why="spec.runPolicy.suspend",
                 ends_by=f"{on_job} --type=merge -p '{patch}'",
             )
-        if asked.backoff_limit and (end := _end(view, asked.backoff_limit)):
-            yield end
+        if asked.backoff_limit and (launcher := _failed_launcher(view, asked.backoff_limit)):
+            yield End(by=self.name, note=_ended(launcher, asked.backoff_limit))
 
-    def remove(self, state: JobState) -> tuple[Action | None, float | None]:
-        """Return the deletion of the finished job, or the time at which it is due."""
-        view, asked = state.view, state.view.facts.of(RunPolicy)
-        ttl, ended_at = asked.ttl if asked else None, view.facts.ended_at
-        # Whatever the status says, a launcher that runs has not finished.
-        if ttl is None or ended_at is None or view.driver_may_run or view.lingers:
-            return None, None
-        if state.now < ended_at + ttl:
-            return None, ended_at + ttl
-        after = f"{phrases.duration(ttl)} after its end (ttlSecondsAfterFinished)"
-        message = f"{view.name} is deleted with all that it owns, {after}"
-        return DeleteJob(ref=view.ref, note=normal("FinishedJobDeleted", message)), None
+    def writes(self, state: JobState, when: When) -> Iterable[Step[Action]]:
+        """Yield the deletion of the finished job, or the time at which it is due."""
+        asked = state.view.facts.of(RunPolicy)
+        if when is When.AT_END and asked and asked.ttl is not None:
+            yield _deletion(state, asked.ttl)
 
 
-def _end(view: JobView, limit: int) -> End | None:
-    """Return the wish that the launcher ends, if it has failed more than `limit` times."""
+def _deletion(state: JobState, ttl: int) -> Step[Action]:
+    """Return the deletion of a job that finished `ttl` seconds ago, or the time of the deletion."""
+    view, ended_at = state.view, state.view.facts.ended_at
+    # Whatever the status says, a launcher that runs has not finished.
+    if ended_at is None or view.driver_may_run or view.lingers:
+        return NO_STEP
+    if state.now < ended_at + ttl:
+        return Step(again_at=ended_at + ttl)
+    after = f"{phrases.duration(ttl)} after its end (ttlSecondsAfterFinished)"
+    message = f"{view.name} is deleted with all that it owns, {after}"
+    return Step(DeleteJob(ref=view.ref, note=normal("FinishedJobDeleted", message)))
+
+
+def _failed_launcher(view: JobView, limit: int) -> Launcher | None:
+    """Return the launcher if it runs and has failed more than `limit` times, else None."""
     launcher = view.launcher
     if launcher is None or launcher.phase is not LauncherPhase.STARTED or launcher.facts.deleting:
         return None
-    if launcher.facts.failures <= limit or launcher.facts.deadline == EndLauncher.DEADLINE:
-        return None
+    is_ended = launcher.facts.deadline == EndLauncher.DEADLINE
+    return None if is_ended or launcher.facts.failures <= limit else launcher
+
+
+def _ended(launcher: Launcher, limit: int) -> Note:
     message = (
         f"{launcher.ref.name} has failed {launcher.facts.failures} times "
         f"(backoffLimit {limit}), so it is ended"
     )
-    return End(note=warning("BackoffLimitExceeded", message))
+    return warning("BackoffLimitExceeded", message)

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from mpijob_elastic import names
 from mpijob_elastic.decide.actions import Note, warning
+from mpijob_elastic.decide.capability import Capability
 from mpijob_elastic.decide.state import JobState
-from mpijob_elastic.decide.wishes import Capability
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.job_facts import JobFacts, Known
+from mpijob_elastic.model.job_facts import CapabilityFacts, JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.policy import Annotation, Policy, Problem
 
@@ -30,7 +30,7 @@ _LIST, _MULTIPLES = re.compile(rf"{_NUMBER}(?:, ?{_NUMBER})*"), re.compile(rf"\*
 
 
 @dataclass(frozen=True, kw_only=True)
-class Allowed(Known):
+class Allowed(CapabilityFacts):
     """The sizes that a job may have."""
 
     elastic_only = SIZES
@@ -61,7 +61,7 @@ def parse(text: str) -> Sequence[int] | None:
     return tuple(listed) if len(listed) <= MOST_LISTED and listed[-1] <= MOST_WORKERS else None
 
 
-_ANNOTATION = Annotation(
+ANNOTATION = Annotation(
     SIZES,
     parse,
     f'"2,4,8" (these; at most {MOST_LISTED}, each from 1 to {MOST_WORKERS}) '
@@ -79,12 +79,12 @@ def near(job: JobFacts, size: int) -> str:
 class Sizes(Capability):
     """A job that may have only some sizes."""
 
-    annotations = (_ANNOTATION,)
+    name = "sizes"
 
     @classmethod
-    def asked(cls, job: MPIJob, known: Policy) -> tuple[Known | None, Sequence[Problem]]:
+    def asked(cls, job: MPIJob, known: Policy) -> tuple[CapabilityFacts | None, Sequence[Problem]]:
         """Return the sizes that a job may have."""
-        values, problems = policy.read(job.metadata.annotations, {"sizes": _ANNOTATION})
+        values, problems = policy.read(job.metadata.annotations, {"sizes": ANNOTATION})
         every: Sequence[int] | None = values.get("sizes")
         if every is None:
             return None, problems

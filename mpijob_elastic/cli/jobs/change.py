@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from mpijob_elastic import capabilities, names
+from mpijob_elastic import names
+from mpijob_elastic.capabilities.shown import SIZINGS
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import at_work, dependencies, explain
 from mpijob_elastic.cli.jobs.at_work import Leader
@@ -226,7 +227,7 @@ async def size_owner(client: ApiWriter, snapshot: Snapshot) -> str:
     "" if there is no other owner, or if this user may not read the objects that name the owner.
     """
     view = snapshot.view
-    for known in filter(None, (each.sizing() for each in capabilities.ALL)):
+    for known in SIZINGS:
         found = []
         with suppress(errors.Forbidden, errors.NotFound):
             found = await list_objects(client, known.resource.path(view.namespace), known.read)

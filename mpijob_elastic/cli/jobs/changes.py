@@ -71,11 +71,11 @@ def sized(asked: Asked, *, waits: bool) -> Decide:
         size = asked.to if asked.to is not None else view.replicas + (by if asked.grows else -by)
         grows = size >= view.replicas if asked.grows is None else asked.grows
         _refuse_direction(view, size, grows=grows)
-        holds = state.wishes.stop or state.wishes.held.get(names.launcher(view.name))
+        holds = state.wishes.suspend or state.wishes.held.get(names.launcher(view.name))
         if holds and waits:
             how = (
                 f"is suspended by {holds}"
-                if state.wishes.stop
+                if state.wishes.suspend
                 else f"does not run yet, because {holds}"
             )
             raise Refused(f"{view.name} {how}; with --no-wait the size is set for its start")
@@ -114,9 +114,9 @@ async def resuming(_: ApiWriter, snapshot: Snapshot) -> Change:
     view = snapshot.view
     state = refuse_unless_ours(snapshot, elastic=view.facts.acts_elastic)
     return Change(
-        patch=annotated(capabilities.SUSPEND, None) if state.wishes.stop else None,
+        patch=annotated(capabilities.SUSPEND, None) if state.wishes.suspend else None,
         says=f"{view.name} is being resumed"
-        if state.wishes.stop
+        if state.wishes.suspend
         else f"{view.name} is not suspended",
         goal=partial(waiting.trains, size=view.replicas),
         ended=_trains,

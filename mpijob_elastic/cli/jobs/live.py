@@ -11,7 +11,8 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from random import Random
 from typing import Any, Self, TypeVar
 
-from mpijob_elastic import capabilities, names
+from mpijob_elastic import names
+from mpijob_elastic.capabilities.shown import READINGS
 from mpijob_elastic.cli.jobs.snapshot import (
     Seeing,
     SeenJob,
@@ -22,7 +23,7 @@ from mpijob_elastic.cli.jobs.snapshot import (
     grouped,
     snapshots,
 )
-from mpijob_elastic.decide.wishes import Capability, Reading
+from mpijob_elastic.decide.shown import Reading, ReadingOf
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.kube.watch import WatchCache
@@ -49,7 +50,7 @@ class Live:
         self._news: dict[Key, None] = {}
         self._changed = asyncio.Event()
         self._pods_of: dict[Key, dict[str, SeenPod]] = defaultdict(dict)
-        self._seeing: dict[type[Capability], Seeing | None] = {}
+        self._seeing: dict[ReadingOf, Seeing | None] = {}
         self._jobs = self._watch(selection.jobs, self._job_changed)
         self._pods = self._watch(selection.pods, self._pod_changed)
         self._configs = self._watch(selection.configs, self._other_changed)
@@ -120,10 +121,10 @@ class Live:
 
     def _job_changed(self, old: SeenJob | None, new: SeenJob | None) -> None:
         if job := new or old:
-            for each in capabilities.ALL:
-                if each not in self._seeing and (reading := each.reading(job.facts)):
-                    self._seeing[each] = None
-                    self._run(self._follow(each, reading))
+            for reading_of in READINGS:
+                if reading_of not in self._seeing and (reading := reading_of(job.facts)):
+                    self._seeing[reading_of] = None
+                    self._run(self._follow(reading_of, reading))
             self._note(_key(job))
 
     def _pod_changed(self, old: SeenPod | None, new: SeenPod | None) -> None:
@@ -142,7 +143,7 @@ class Live:
         self._news[key] = None
         self._changed.set()
 
-    async def _follow(self, capability: type[Capability], reading: Reading[Any]) -> None:
+    async def _follow(self, reading_of: ReadingOf, reading: Reading[Any]) -> None:
         """Follow the objects of a capability, unless this user may not read them."""
         try:
             await list_objects(
@@ -161,7 +162,7 @@ class Live:
         while True:
             changed.clear()
             objects, old = list(cache.store.values()), seen
-            self._seeing[capability] = (reading.seeing(objects), grouped(objects))
+            self._seeing[reading_of] = (reading.seeing(objects), grouped(objects))
             places = reading.places(objects)
             seen = {one.metadata.uid: (one, places.get(one.metadata.uid)) for one in objects}
             for key in self.keys if old is None else _differ(old, seen):

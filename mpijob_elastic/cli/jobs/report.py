@@ -3,7 +3,6 @@
 Field names are camelCase in JSON and YAML; times are RFC 3339 in UTC, durations are seconds.
 """
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from itertools import islice
 
@@ -12,6 +11,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs.snapshot import SeenPod, Snapshot, cannot_show
 from mpijob_elastic.decide import derive, in_words, plan
+from mpijob_elastic.decide.shown import first_word, shown_of
 from mpijob_elastic.decide.state import Drain, JobState
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import Launcher, LauncherPhase, Worker
@@ -236,7 +236,7 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
         next=in_words(state, due) if snapshot.role_readable else [_NO_RIGHTS],
         next_look=_time(due.wake_at) if due.wake_at is not None else None,
         queue=next(
-            (QueueReport(*turn) for one in state.wishes.capabilities if (turn := one.turn(state))),
+            (QueueReport(*turn) for one in shown_of(view) if (turn := one.turn(state))),
             None,
         ),
         parked=sorted(view.facts.skips),
@@ -281,7 +281,7 @@ def _worker(snapshot: Snapshot, state: JobState, index: int) -> WorkerReport:
         created=_created(seen),
         ready_since=None if seen.facts.ready_at is None else _time(seen.facts.ready_at),
         last_state=pod.facts.last_state if pod.terminated else "",
-        quota=_first(one.quota_word(view, pod) for one in state.wishes.capabilities),
+        quota=first_word(one.pod_words(view, pod).quota for one in shown_of(view)),
     )
 
 
@@ -290,15 +290,8 @@ def _phase(state: JobState, pod: Worker | Launcher, seen: SeenPod) -> str:
         return "Terminating"
     if isinstance(pod, Launcher) and pod.phase is LauncherPhase.DELIVERING:
         return "Init"
-    return (
-        _first(one.phase_word(pod) for one in state.wishes.capabilities)
-        or seen.facts.phase
-        or "Pending"
-    )
-
-
-def _first(words: Iterable[str]) -> str:
-    return next(filter(None, words), "")
+    word = first_word(one.pod_words(state.view, pod).phase for one in shown_of(state.view))
+    return word or seen.facts.phase or "Pending"
 
 
 def _draining(drain: Drain) -> Draining:

@@ -18,8 +18,9 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from mpijob_elastic import capabilities, names
+from mpijob_elastic.capabilities.shown import READINGS
 from mpijob_elastic.decide import derive
-from mpijob_elastic.decide.wishes import See
+from mpijob_elastic.decide.shown import Attach, first_word, shown_of
 from mpijob_elastic.explain.facts import Pod, Stuck
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.meta import KubeObject, check_cost
@@ -39,7 +40,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T", bound=KubeObject)
 F = TypeVar("F", bound=Fact)
 # Reads what a capability's objects say of a job, and the objects of each job by namespace and name.
-Seeing = tuple[See[Any], Mapping[tuple[str, str], list[Any]]]
+Seeing = tuple[Attach[Any], Mapping[tuple[str, str], list[Any]]]
 # The conditions of an MPIJob ([operator] pkg/apis/kubeflow/v1/common_types.go), the most telling
 # condition first. Running precedes Failed: an evicted worker sets Failed for ever, although the job
 # goes on.
@@ -169,8 +170,8 @@ async def fetch(client: ApiReader, selection: Selection) -> list[Snapshot]:
     with suppress(errors.Forbidden):
         roles = await _list(client, selection.namespace, selection.roles)
     seeing: list[Seeing] = []
-    for each in capabilities.ALL:
-        if reading := next(filter(None, (each.reading(job.facts) for job in found)), None):
+    for reading_of in READINGS:
+        if reading := next(filter(None, (reading_of(job.facts) for job in found)), None):
             with suppress(errors.Forbidden, errors.NotFound):
                 objects = await list_objects(
                     client, reading.resource.path(selection.namespace), reading.read
@@ -266,8 +267,8 @@ def grouped(found: Iterable[F]) -> Mapping[tuple[str, str], list[F]]:
 def _named(job: SeenJob, view: JobView) -> SeenJob:
     """Return the job with the state word of a capability, which may know more than the operator."""
     state = derive(view, now=time.time())
-    words = (one.state_word(state) for one in state.wishes.capabilities)
-    return msgspec.structs.replace(job, state=next(filter(None, words), job.state))
+    word = first_word(one.state_word(state) for one in shown_of(view))
+    return msgspec.structs.replace(job, state=word or job.state)
 
 
 async def _list(client: ApiReader, namespace: str | None, source: Source[T]) -> list[T]:

@@ -9,6 +9,7 @@ from mpijob_elastic.cli.jobs.live import Key, Live, follow
 from mpijob_elastic.cli.jobs.snapshot import Selection
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.decide import derive
+from mpijob_elastic.decide.shown import shown_of
 from mpijob_elastic.kube.resources import MPI_JOBS
 from tests.doubles.api import TinyApi
 from tests.product.cli import worlds
@@ -40,9 +41,7 @@ def turns(live: Live) -> Mapping[Key, tuple[int | None, str]]:
     states = {
         key: derive(snapshot.view, now=worlds.NOW) for key, snapshot in found.items() if snapshot
     }
-    seen = {
-        key: [one.turn(state) for one in state.wishes.capabilities] for key, state in states.items()
-    }
+    seen = {key: [one.turn(state) for one in shown_of(state.view)] for key, state in states.items()}
     return {key: (turn.place, turn.says) for key, of_job in seen.items() for turn in of_job if turn}
 
 

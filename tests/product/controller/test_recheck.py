@@ -22,8 +22,7 @@ from mpijob_elastic.decide.actions import DeleteWorkers, EndExecs, Gated, Remova
 from mpijob_elastic.kube.meta import MOST_VALUES
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.job_facts import Known
+from mpijob_elastic.model.job import Attached, JobView
 from mpijob_elastic.model.kubexec import Exec
 from mpijob_elastic.model.memory import Memory, render_memory
 from mpijob_elastic.model.pod import PodFacts, Probe, Worker
@@ -48,7 +47,7 @@ def rechecking(
     cut: dict[str, bool],
     *,
     timed: Callable[[JobView], JobView] = lambda view: view,
-    seen: Iterable[Known] = (),
+    seen: Iterable[Attached] = (),
 ) -> LiveRecheck:
     """Return the recheck where these nodes were seen to be deleted, with True where a live read agrees.
 
@@ -205,7 +204,7 @@ async def test_pods_start_only_while_the_mpijob_lets_them_live_too(
     action = Ungate(
         pods=(Gated(ref=view.workers[1].ref),), note=normal("Resumed", "nothing holds it back")
     )
-    told: list[Known] = [] if changed and "labels" in changed else [Kueue(NO_QUEUE)]
+    told: list[Attached] = [] if changed and "labels" in changed else [Kueue(NO_QUEUE)]
     assert await rechecking(client, {}, seen=told).free(view, action) is free
 
 

@@ -77,7 +77,8 @@ def remembered(view: JobView, *, now: float = NOW) -> Memory:
     same = actions.WriteConfig(
         ref=view.config.ref, script=script, hostfile=hostfile, memory=view.memory
     )
-    return next_memory.memory(state, view.config, same)
+    records = next_memory.records(state, same)
+    return next_memory.memory(state, view.config, same, records)
 
 
 def given_up(view: JobView, *, now: float = NOW) -> tuple[str, ...]:

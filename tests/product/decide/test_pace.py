@@ -8,6 +8,7 @@ from mpijob_elastic import capabilities, names
 from mpijob_elastic.decide import decide, pace
 from mpijob_elastic.decide.actions import DeleteWorkers
 from mpijob_elastic.decide.state import DELETED, FORGIVEN_AFTER
+from mpijob_elastic.decide.step import Step
 from mpijob_elastic.model.job import Deleted, JobView
 from tests.builders import NOW, but, failed, job, launcher, pending, worker
 from tests.product.decide.plans import does, notes, removals, state
@@ -73,8 +74,7 @@ def test_only_the_deletions_that_wait_are_left_out() -> None:
 def test_the_looks_of_a_job_at_rest_do_not_wait_for_a_deletion_that_waits() -> None:
     plan = pace.paced(
         state(deleted(SURPLUS, "j-worker-2", times=9, ago=0.0)),
-        DeleteWorkers(removals=removals(SURPLUS)[:1]),
-        None,
+        Step(DeleteWorkers(removals=removals(SURPLUS)[:1])),
     )
     assert plan == (None, NOW + 300.0)
 

@@ -20,7 +20,7 @@ from tests.doubles.api import TinyApi, refused
 from tests.doubles.direct import Sent
 
 GATED = [{"name": names.GATE_SUSPENDED}]
-HOLDING = [room.holding.resource for room in capabilities.ALL if room.holding]
+HOLDING = [holding.resource for holding in capabilities.HOLDINGS]
 FINISHED = {"conditions": [{"type": "Finished", "status": "True"}]}
 
 

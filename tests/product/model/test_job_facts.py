@@ -100,7 +100,9 @@ def test_what_suspends_an_elastic_job(
         found = annotated({**annotations, names.ENABLED: enabled}, spec=spec)
         assert found.suspended is (by != "" and enabled == "true")
         assert found.gates == ((names.GATE_SUSPENDED,) if found.suspended else ())
-        stop = derive(capabilities.told(JobView(facts=found, replicas=0)), now=0.0).wishes.stop
+        stop = derive(
+            capabilities.told(JobView(facts=found, replicas=0)), now=0.0
+        ).wishes.suspended_by
         assert stop == (by if enabled == "true" else "")
         assert found.problems == ()
 

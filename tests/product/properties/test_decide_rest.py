@@ -93,7 +93,7 @@ def test_at_rest_everything_is_as_the_size_asks(view: JobView) -> None:
         ]
         if derive(
             view, now=NOW
-        ).wishes.stop:  # what waits at the gate is sorted out when the launcher has gone
+        ).wishes.suspend:  # what waits at the gate is sorted out when the launcher has gone
             surplus = [one for one in surplus if not one.facts.gates]
         # A driver whose list got lost was told of nobody's leaving, so nobody goes before there is
         # a list again.

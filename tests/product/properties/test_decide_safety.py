@@ -37,7 +37,7 @@ from mpijob_elastic.decide.actions import (
     WriteRole,
 )
 from mpijob_elastic.decide.state import SETTLE, SKEW, Standing
-from mpijob_elastic.decide.wishes import How
+from mpijob_elastic.decide.wishes import LeaveKind
 from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.job import JobView, parse_script
 from mpijob_elastic.model.memory import Left, parse_memory, render_memory
@@ -107,7 +107,7 @@ def scaling(view: JobView) -> Scaling:
 
 
 def stops(view: JobView) -> bool:
-    return derive(view, now=NOW).wishes.stop != ""
+    return derive(view, now=NOW).wishes.suspend is not None
 
 
 def gang_of(view: JobView) -> Gangs:
@@ -718,7 +718,9 @@ def who_left_for_quota_does_not_join(view: JobView, plan: Plan) -> None:
     for write in plan.actions:
         if isinstance(write, WriteConfig) and view.elastic:
             assert not any(
-                wishes.leaves[pod].how is How.END for pod in write.added if pod in wishes.leaves
+                wishes.leaves[pod].kind is LeaveKind.END
+                for pod in write.added
+                if pod in wishes.leaves
             )
 
 
@@ -745,7 +747,7 @@ def rules_for(pair: tuple[str, str]) -> Iterable[Callable[[JobView, Plan], None]
 def settled(view: JobView) -> JobView:
     """The view where whoever ends moves no more."""
     leaves = derive(view, now=NOW).wishes.leaves
-    ends = {pod for pod, leave in leaves.items() if leave.how is How.END}
+    ends = {pod for pod, leave in leaves.items() if leave.kind is LeaveKind.END}
     return but(
         view, workers=tuple(_settled(one) if one.name in ends else one for one in view.workers)
     )

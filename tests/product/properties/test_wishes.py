@@ -26,18 +26,18 @@ from mpijob_elastic.decide.actions import (
     normal,
     warning,
 )
+from mpijob_elastic.decide.capability import Capability
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.wishes import (
-    Capability,
     End,
     Hold,
-    How,
     Leave,
+    LeaveKind,
     Manage,
     Place,
     Relaunch,
     Release,
-    Stop,
+    Suspend,
     Wish,
 )
 from mpijob_elastic.model.job import JobView
@@ -47,6 +47,7 @@ from tests.product.properties.views import lived
 from tests.simulated_writes import run
 
 MARK = "mpijob-elastic/drawn"
+AUTHOR = "drawn"
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class Drawn(Capability):
     """A capability with these wishes, whatever happens; a release that was written is not wished again."""
 
     wished: tuple[Wish, ...]
+    name = AUTHOR
 
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:
         for wish in self.wished:
@@ -66,16 +68,17 @@ class Drawn(Capability):
 
 
 def leave(pod: str, random: Random) -> Leave:
-    how = random.choice(list(How))
+    how = random.choice(list(LeaveKind))
     release = (
         Release(annotation=MARK, mark="released", done=False) if random.random() < 0.7 else None
     )
     return Leave(
+        by=AUTHOR,
         pod=pod,
-        how=how,
+        kind=how,
         why="it is drawn",
         after=random.choice([0.0, NOW - 1, NOW + 60]),
-        release=release if how is How.MOVE else None,
+        release=release if how is LeaveKind.MOVE else None,
     )
 
 
@@ -83,20 +86,22 @@ def drawn(view: JobView, random: Random) -> Drawn:
     """A capability that wants some of all that one may want."""
     wished: list[Wish] = [leave(one.name, random) for one in view.workers if random.random() < 0.4]
     pods = [pod.ref.name for pod in view.pods]
-    wished += [Hold(pod=pod, why="it is drawn") for pod in pods if random.random() < 0.3]
+    wished += [Hold(by=AUTHOR, pod=pod, why="it is drawn") for pod in pods if random.random() < 0.3]
     wished += [
-        Place(pod=pod, adds=("spot",), words="they are placed")
+        Place(by=AUTHOR, pod=pod, adds=("spot",), words="they are placed")
         for pod in pods
         if random.random() < 0.3
     ]
     if random.random() < 0.3:
-        wished.append(Stop(why="a drawn wish"))
+        wished.append(Suspend(by=AUTHOR, why="a drawn wish"))
     if random.random() < 0.2:
-        wished.append(Relaunch(why="is drawn", after=random.choice([0.0, NOW + 60])))
+        wished.append(Relaunch(by=AUTHOR, why="is drawn", after=random.choice([0.0, NOW + 60])))
     if random.random() < 0.05:
-        wished.append(End(note=warning("Drawn", "the launcher ends")))
+        wished.append(End(by=AUTHOR, note=warning("Drawn", "the launcher ends")))
     if random.random() < 0.05:
-        wished.append(Manage(why="somebody else's", note=normal("Elsewhere", "it runs elsewhere")))
+        wished.append(
+            Manage(by=AUTHOR, why="somebody else's", note=normal("Elsewhere", "it runs elsewhere"))
+        )
     random.shuffle(wished)
     return Drawn(
         tuple(replace(wish, until=random.choice([None, None, NOW + 30])) for wish in wished)
@@ -118,14 +123,14 @@ def all_of(view: JobView, kind: type[Wish]) -> list[Wish]:
     return [wish for wish in wishes if isinstance(wish, kind)]
 
 
-def leaving(view: JobView, *hows: How) -> set[str]:
+def leaving(view: JobView, *hows: LeaveKind) -> set[str]:
     """The workers of which somebody wishes that they leave so."""
     found = [wish for wish in all_of(view, Leave) if isinstance(wish, Leave)]
-    return {wish.pod for wish in found if wish.how in hows}
+    return {wish.pod for wish in found if wish.kind in hows}
 
 
 def stops(view: JobView) -> bool:
-    return view.facts.elastic and bool(all_of(view, Stop))
+    return view.facts.elastic and bool(all_of(view, Suspend))
 
 
 def deleted(plan: Plan) -> dict[str, str]:
@@ -162,7 +167,7 @@ def a_worker_goes_for_a_reason(view: JobView, state: JobState, plan: Plan) -> No
         assert worker is not None
         is_asked = (
             worker.index >= view.replicas
-            or pod in leaving(view, *How)
+            or pod in leaving(view, *LeaveKind)
             or state.stopped
             or stops(view)
         )
@@ -175,7 +180,7 @@ def a_worker_goes_for_a_reason(view: JobView, state: JobState, plan: Plan) -> No
 def who_is_released_is_not_deleted(view: JobView, state: JobState, plan: Plan) -> None:
     released = {action.ref.name for action in plan.actions if isinstance(action, ReleaseWorker)}
     assert not released & deleted(plan).keys()
-    assert not released & leaving(view, How.END), "END beats MOVE"
+    assert not released & leaving(view, LeaveKind.END), "END beats MOVE"
     assert not released & set(view.published_pods)
 
 
@@ -184,7 +189,7 @@ def who_moves_leaves_enough_behind(view: JobView, state: JobState, plan: Plan) -
         if isinstance(action, WriteConfig) and view.elastic and not state.stopped:
             ready = {one.name for one in view.workers if one.ready and not one.facts.node_gone_at}
             wanted = {one.name for one in view.workers if one.index in state.view.wanted}
-            before = ready & wanted & set(view.published_pods) - leaving(view, How.END)
+            before = ready & wanted & set(view.published_pods) - leaving(view, LeaveKind.END)
             moved = {pod for pod in action.removed if pod in before and state.by_name[pod].going}
             if moved and not any(state.by_name[pod].rank_lost for pod in moved):
                 assert len(before - moved) >= min(moves.least(view), len(before))
@@ -199,7 +204,7 @@ def the_list_never_becomes_empty(view: JobView, state: JobState, plan: Plan) -> 
 def nobody_joins_who_is_to_leave_for_good(view: JobView, state: JobState, plan: Plan) -> None:
     for action in plan.actions:
         if isinstance(action, WriteConfig) and view.elastic:
-            assert not set(action.added) & leaving(view, How.END)
+            assert not set(action.added) & leaving(view, LeaveKind.END)
             index = {one.name: one.index for one in view.workers}
             assert all(index[pod] < view.replicas for pod in action.added)
 
@@ -214,7 +219,7 @@ def a_launcher_that_started_goes_only_to_stop(view: JobView, state: JobState, pl
 
 
 def the_job_is_seen_again_when_a_wish_ends(view: JobView, state: JobState, plan: Plan) -> None:
-    heeded = [*all_of(view, Hold), *(all_of(view, Stop) if view.facts.elastic else ())]
+    heeded = [*all_of(view, Hold), *(all_of(view, Suspend) if view.facts.elastic else ())]
     ends = [wish.until for wish in heeded if wish.until is not None]
     assert (
         not ends or view.facts.deleting or (plan.wake_at is not None and plan.wake_at <= min(ends))
@@ -267,7 +272,7 @@ def still(view: JobView) -> JobView:
             tuple(
                 wish
                 for wish in one.wished
-                if not (isinstance(wish, Leave) and wish.how is How.REPLACE)
+                if not (isinstance(wish, Leave) and wish.kind is LeaveKind.REPLACE)
             )
         )
         for one in view.capabilities

@@ -87,31 +87,42 @@ def product(**rooms: str) -> dict[PurePath, ast.Module]:
     [
         pytest.param({}, {}, id="nobody uses it"),
         pytest.param(
-            {"a": "class A(Known):\n    def tell(self): ..."}, {"tell": "a"}, id="a method"
+            {"a": "class A(CapabilityFacts):\n    def tell(self): ..."},
+            {"tell": "a"},
+            id="a method",
         ),
         pytest.param(
             {"a": "class A(job_facts.Known[F]):\n    gate = 'a'"}, {"gate": "a"}, id="an attribute"
         ),
         pytest.param(
-            {"a": "class A(Known):\n    gate: str = 'a'"}, {"gate": "a"}, id="with its type"
+            {"a": "class A(CapabilityFacts):\n    gate: str = 'a'"},
+            {"gate": "a"},
+            id="with its type",
         ),
         pytest.param(
-            {"a": "class A(Known): ...\nclass B(A):\n    gate = 'b'"},
+            {"a": "class A(CapabilityFacts): ...\nclass B(A):\n    gate = 'b'"},
             {"gate": "a"},
             id="grandchild",
         ),
         pytest.param(
-            {"a": "class A(Known):\n    gate = 'a'\nclass B(Known):\n    gate = 'b'"},
+            {
+                "a": "class A(CapabilityFacts):\n    gate = 'a'\nclass B(CapabilityFacts):\n    gate = 'b'"
+            },
             {"gate": "a"},
             id="twice in a capability",
         ),
         pytest.param(
-            {"a": "class A(Known):\n    gate = 'a'", "b": "class B(Known):\n    gate = 'b'"},
+            {
+                "a": "class A(CapabilityFacts):\n    gate = 'a'",
+                "b": "class B(CapabilityFacts):\n    gate = 'b'",
+            },
             {},
             id="two capabilities",
         ),
         pytest.param(
-            {"a": "class A(Known):\n    more = 1\n    def _own(self): ..."}, {}, id="its own names"
+            {"a": "class A(CapabilityFacts):\n    more = 1\n    def _own(self): ..."},
+            {},
+            id="its own names",
         ),
         pytest.param({"a": "class A(Other):\n    gate = 'a'"}, {}, id="another base"),
     ],

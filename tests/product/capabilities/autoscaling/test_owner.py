@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from mpijob_elastic.capabilities.autoscaling import Autoscaling
+from mpijob_elastic.capabilities.autoscaling import SIZING
 from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Scaling
 from mpijob_elastic.model.policy import Policy
 from tests.builders import Story, job
@@ -49,5 +49,5 @@ BOUNDS = Policy(min_replicas=1, max_replicas=4)
 def test_an_owner_is_named_with_what_to_change_instead(
     view: Story, hpas: list[object], owner: str
 ) -> None:
-    known = Autoscaling.sizing()
-    assert known.owner(view, [known.read(msgspec.json.encode(one)) for one in hpas]) == owner
+    read = [SIZING.read(msgspec.json.encode(one)) for one in hpas]
+    assert SIZING.owner(view, read) == owner

@@ -13,7 +13,7 @@ from mpijob_elastic.capabilities.autoscaling.autoscaler import (
 )
 from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Scaling
 from mpijob_elastic.capabilities.kueue.facts import NO_QUEUE, Queue
-from mpijob_elastic.decide import decide, derive
+from mpijob_elastic.decide import capability, decide, derive
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory, Scale
 from mpijob_elastic.model.pod import LauncherPhase, Worker
@@ -310,11 +310,11 @@ def test_what_is_remembered_of_the_size(
 def kept(view: JobView, published: tuple[int, ...]) -> dict[str, bytes]:
     """What is remembered once these workers are published."""
     state = derive(view, now=NOW)
-    return dict(
-        entry
-        for one in state.wishes.capabilities
-        for entry in one.remember(state, pods(*published))
-    )
+    return {
+        record.name: record.json
+        for one in capability.of(state.view)
+        for record in one.remember(state, pods(*published))
+    }
 
 
 def asking(*there: Autoscaler, **facts: Any) -> Story:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import derive, moves, notices
+from mpijob_elastic.decide import capability, derive, moves, notices
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.pod import LauncherPhase, Probe, Worker
@@ -205,7 +205,7 @@ def test_a_pod_that_comes_back_to_such_nodes_again_and_again_trains_there() -> N
 
 def reasons(view: JobView) -> list[str]:
     state = derive(view, now=NOW)
-    own = (note for one in state.wishes.capabilities for note in one.notes(state))
+    own = (note for one in capability.of(state.view) for note in one.notes(state))
     return [note.reason for note in (*moves.notes(state), *own)]
 
 

@@ -37,7 +37,9 @@ def test_its_annotation_suspends_an_elastic_job(value: str, by: str) -> None:
         found = capabilities.read(msgspec.json.encode({"metadata": metadata}))
         assert found.suspended is (by != "" and enabled == "true")
         assert found.gates == ((names.GATE_SUSPENDED,) if found.suspended else ())
-        stop = derive(capabilities.told(JobView(facts=found, replicas=0)), now=0.0).wishes.stop
+        stop = derive(
+            capabilities.told(JobView(facts=found, replicas=0)), now=0.0
+        ).wishes.suspended_by
         assert stop == (by if enabled == "true" else "")
         assert found.problems == ()
 

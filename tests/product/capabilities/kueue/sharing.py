@@ -17,7 +17,7 @@ from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.capabilities.kueue import actions as of_kueue
 from mpijob_elastic.capabilities.kueue.facts import Queue, Workload
 from mpijob_elastic.capabilities.kueue.wishes import workload_of
-from mpijob_elastic.decide import decide, demand, derive, drain
+from mpijob_elastic.decide import capability, decide, demand, derive, drain
 from mpijob_elastic.decide.actions import (
     Action,
     DeleteLauncher,
@@ -26,6 +26,7 @@ from mpijob_elastic.decide.actions import (
     Ungate,
 )
 from mpijob_elastic.decide.state import JobState
+from mpijob_elastic.decide.step import When
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import Launcher, LauncherPhase, Worker
 from mpijob_elastic.model.policy import Policy
@@ -401,7 +402,7 @@ def _after(
             due = {one.worker.ref.uid for one in drain.leave(fresh).removals}
             return _deleted(view, {one.worker.ref.uid for one in action.removals} & due)
         case DeleteLauncher():
-            is_due = fresh.wishes.stop if action.suspends else view.launcher == seen.launcher
+            is_due = fresh.wishes.suspend if action.suspends else view.launcher == seen.launcher
             return _deleted(view, {action.launcher.ref.uid}) if is_due else None
         case _:
             return apply(view, action, now=now)
@@ -452,7 +453,7 @@ def _deleted(view: JobView, uids: set[str]) -> JobView | None:
 
 
 def _still(fresh: JobState, action: Action) -> bool:
-    return action in [own for one in fresh.wishes.capabilities for own in one.due(fresh)]
+    return action in [own.write for own in capability.own_writes(fresh, When.ANY_TIME)]
 
 
 def _may_start(view: JobView, seen: JobView, action: Ungate) -> bool:
@@ -492,7 +493,7 @@ def _said(view: JobView) -> str:
 
 
 def is_suspended(view: JobView) -> bool:
-    return derive(but(view, queue=queue()), now=NOW).wishes.stop != ""
+    return derive(but(view, queue=queue()), now=NOW).wishes.suspend is not None
 
 
 def _cost(one: Workload) -> int:

@@ -531,7 +531,10 @@ def test_it_keeps_its_least_size_where_nobody_knows_who_waits_for_quota() -> Non
 def test_quota_too_small_for_np_is_given_back_and_asked_for_anew() -> None:
     """Two jobs whose -np was raised to four would keep quota for two each, and wait for one another for ever."""
     more = edited(np_workers=4)
-    assert derive(more, now=NOW).wishes.stop == "Kueue (quota for 2 workers, and it starts with 4)"
+    assert (
+        derive(more, now=NOW).wishes.suspended_by
+        == "Kueue (quota for 2 workers, and it starts with 4)"
+    )
     held = tuple(pending(index, gates=GATES) for index in range(4))
     stopped = more.but(workers=held, launcher=launcher(LauncherPhase.WAITING, gates=GATES))
     assert due(stopped) == "withdraw launcher"
@@ -540,17 +543,17 @@ def test_quota_too_small_for_np_is_given_back_and_asked_for_anew() -> None:
         more.but(queue=queue(granted(workers=4))),
         edited(np_workers=4, launcher=launcher()),
     ):
-        assert derive(fine, now=NOW).wishes.stop == ""
+        assert derive(fine, now=NOW).wishes.suspend is None
 
 
 def test_kueue_suspends_an_elastic_job_whose_base_it_wants() -> None:
-    assert derive(LAST, now=NOW).wishes.stop == "Kueue (for b)"
+    assert derive(LAST, now=NOW).wishes.suspended_by == "Kueue (for b)"
     assert any(
         note.message.startswith("j is suspended by Kueue (for b); what runs goes")
         for note in notes(LAST)
     )
     assert derive(wanted_back(waiting(3)), now=NOW).stopped
-    assert derive(wanted_back(waiting(2).but(spec_elastic=False)), now=NOW).wishes.stop == ""
+    assert derive(wanted_back(waiting(2).but(spec_elastic=False)), now=NOW).wishes.suspend is None
 
 
 def test_what_has_finished_is_found_without_comparing_all_workloads() -> None:

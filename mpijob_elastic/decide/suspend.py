@@ -1,4 +1,4 @@
-"""Stop: how a suspended job stops, what must be gone before it resumes, and when held pods start.
+"""Suspend: how a job stops, what must be gone before it resumes, and when held pods start.
 
 A suspended job first shrinks to the least size with which its driver trains, and the other workers
 drain as in every scale-in. If the job is resumed meanwhile, it has lost nothing. The last ranks
@@ -22,6 +22,7 @@ from mpijob_elastic import names
 from mpijob_elastic.decide import overdue
 from mpijob_elastic.decide.actions import DeleteLauncher, Gated, TellUser, Ungate, normal
 from mpijob_elastic.decide.state import REFUSED_OFTEN, JobState, deletable_at
+from mpijob_elastic.decide.step import NO_STEP, Step
 from mpijob_elastic.decide.wishes import Wishes
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.phrases import listed
@@ -30,7 +31,7 @@ from mpijob_elastic.model.pod import Launcher, Worker
 
 def size(view: JobView, wishes: Wishes) -> int:
     """Return the wanted size of a job; while the job stops, the least size that trains."""
-    if not wishes.stop or view.facts.finished or not view.driver_running:
+    if not wishes.suspend or view.facts.finished or not view.driver_running:
         return view.replicas
     return min(view.replicas, max(1, view.facts.min_np_workers))
 
@@ -71,15 +72,19 @@ def has_leftovers(view: JobView) -> bool:
     return any(not pod.facts.held_back and _is_older(view, pod) for pod in view.workers)
 
 
-def stop(state: JobState) -> tuple[DeleteLauncher | None, float | None]:
-    """Return the deletion of the launcher of a job that stops, or None; and when to look again."""
-    view, launcher, why = state.view, state.view.launcher, state.wishes.stop
-    if not why or launcher is None or launcher.facts.deleting or launcher.facts.held_back:
-        return None, None
-    due = deletable_at(launcher.facts, now=state.now)
-    if state.now < due or (view.driver_running and _has_to_wait(state)):
-        return None, due if state.now < due else None
-    return _deletion(state, launcher), None
+def stop(state: JobState) -> Step[DeleteLauncher]:
+    """Return the deletion of the launcher of a job that is suspended."""
+    launcher = state.view.launcher
+    if state.wishes.suspend is None or launcher is None:
+        return NO_STEP
+    if launcher.facts.deleting or launcher.facts.held_back:
+        return NO_STEP
+    due_at = deletable_at(launcher.facts, now=state.now)
+    if state.now < due_at:
+        return Step(again_at=due_at)
+    if state.view.driver_running and _has_to_wait(state):
+        return NO_STEP
+    return Step(_deletion(state, launcher))
 
 
 def hidden(state: JobState) -> DeleteLauncher | None:
@@ -92,9 +97,8 @@ def hidden(state: JobState) -> DeleteLauncher | None:
 
 def _deletion(state: JobState, launcher: Launcher) -> DeleteLauncher:
     view = state.view
-    message = (
-        f"{launcher.ref.name} is being deleted: {view.name} is suspended by {state.wishes.stop}"
-    )
+    by = state.wishes.suspended_by
+    message = f"{launcher.ref.name} is being deleted: {view.name} is suspended by {by}"
     note = normal("LauncherSuspended", message)
     return DeleteLauncher(launcher=launcher, note=note, suspends=True, waits=view.facts.queued)
 
@@ -102,7 +106,7 @@ def _deletion(state: JobState, launcher: Launcher) -> DeleteLauncher:
 def free(state: JobState) -> Iterator[Ungate]:
     """Yield the removal of gates that is due, in one action for all pods with the same changes."""
     view, wishes = state.view, state.wishes
-    if view.facts.deleting or view.ended or wishes.stop or has_leftovers(view):
+    if view.facts.deleting or view.ended or wishes.suspend or has_leftovers(view):
         return
     together: dict[tuple[str, tuple[str, ...]], list[Gated]] = {}
     for pod in view.pods:
