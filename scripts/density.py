@@ -24,8 +24,9 @@ PRODUCT = ("mpijob_elastic", "webhook", "upgrade")
 CAPABILITIES = PurePath("mpijob_elastic/capabilities")
 # The classes by which a capability extends the core: where each is defined.
 BASES: Mapping[str, PurePath] = {
-    "Capability": PurePath("mpijob_elastic/decide/wishes.py"),
-    "Known": PurePath("mpijob_elastic/model/job_facts.py"),
+    "Capability": PurePath("mpijob_elastic/decide/capability.py"),
+    "Shown": PurePath("mpijob_elastic/decide/shown.py"),
+    "CapabilityFacts": PurePath("mpijob_elastic/model/job_facts.py"),
     "Admission": PurePath("webhook/rules/optional.py"),
     "Own": PurePath("mpijob_elastic/act/own.py"),
 }
@@ -267,7 +268,7 @@ def _classes(path: PurePath, tree: ast.Module) -> Iterator[tuple[str, _Class]]:
 
 
 def _last_name(base: ast.expr) -> str:
-    """Return the last word of a base class: Known of `job_facts.CapabilityFacts` and of `Known[F]`."""
+    """Return the last word of a base class: CapabilityFacts of `job_facts.CapabilityFacts` and of `CapabilityFacts[F]`."""
     return ast.unparse(base).partition("[")[0].rpartition(".")[2]
 
 

@@ -13,6 +13,7 @@ first touch, so a repetition makes no drain longer.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import (
@@ -48,32 +49,42 @@ def write(state: JobState, config: Config) -> Step[WriteConfig]:
         # A list that the driver cannot read is better than an empty list.
         return Step(again_at=step.wake_at)
     change, wake_at = _change(state, config, step.hosts), step.wake_at
-    before = (config.facts.script, config.facts.hostfile, None)
-    is_same = (change.script, change.hostfile, change.kubexec) == before
-    # Nearly always neither holds, so nothing else is looked at.
-    looked = [one.pod for one in state.leaving if one.pod.opaque or one.pod.probe.asked_at > 0.0]
-    busy = [pod for pod in looked if pod.probe.idle_at is None]
-    probes = [one.pod.probe for one in state.workers if one.published]
-    unused = [probe for probe in probes if probe.idle_at is not None and not probe.busy_seen]
-    if is_same and (busy or unused):
-        about, again_at = reminders.due(state, changes_at=step.wake_at)
-        wake_at = first([wake_at, again_at])
-        if about:
-            change = _reminding(state, config, change, about)
+    is_same = _is_same(config, change)
+    if is_same and _may_be_unheard(state):
+        reminder = reminders.due(state, changes_at=step.wake_at)
+        wake_at = first([wake_at, reminder.again_at])
+        if reminder.about:
+            is_same = False
+            change = _reminding(state, config, change, reminder.about)
     records = next_memory.records(state, change)
     memory = next_memory.memory(state, config, change, records)
-    if is_same and not change.reminds and not next_memory.is_due(state, config, memory):
+    if is_same and not next_memory.is_due(state, config, memory):
         return Step(again_at=wake_at)
     annotations: dict[str, str] = {}
     for record in records:
         annotations.update(record.annotations)
-    change = replace(
-        change,
-        memory=memory,
-        annotations=annotations,
-        lost=_lost(state, change.removed) if change.removed else (),
-    )
+    lost = _lost(state, change.removed)
+    change = replace(change, memory=memory, annotations=annotations, lost=lost)
     return Step(replace(change, notes=tuple(_notes(state, config, change))), wake_at)
+
+
+def _is_same(config: Config, change: WriteConfig) -> bool:
+    """Tell whether the write would change nothing but the memory."""
+    before = (config.facts.script, config.facts.hostfile, None)
+    return (change.script, change.hostfile, change.kubexec) == before
+
+
+def _may_be_unheard(state: JobState) -> bool:
+    """Tell whether a look found a leaving worker busy, or a listed worker without a rank.
+
+    Nearly always neither holds, so nothing else is looked at.
+    """
+    for worker in state.leaving:
+        was_looked_at = worker.pod.opaque or worker.pod.probe.asked_at > 0.0
+        if was_looked_at and worker.pod.probe.idle_at is None:
+            return True
+    probes = [worker.pod.probe for worker in state.workers if worker.published]
+    return any(probe.idle_at is not None and not probe.busy_seen for probe in probes)
 
 
 def _reminding(
@@ -108,19 +119,36 @@ def refresh(state: JobState, config: Config) -> Step[RefreshLauncher]:
     refused = launcher.refused.tries if launcher.refused else None
     if refused and (again_at := TOUCHED.due_at(refused, now=now)) > now:
         return Step(again_at=again_at)
-    again = 0
+    repetition = Repetition()
     if known.shown_at is not None:
-        if not any(drain.may_be_busy(worker) for worker in state.leaving):
-            return NO_STEP
-        if reminders.may_remind(state):
-            return NO_STEP  # a reminder brings a touch of its own
-        times = [known.shown_at + after for after in TOUCH_AGAIN_AFTER]
-        again = sum(at <= now for at in times)
-        if again <= known.again:
-            return Step(again_at=min((at for at in times if at > now), default=None))
-    digest = mark(config, at=known.shown_at or now, again=again)
-    tries = Tries(count=refused.count + 1 if refused else 1, at=now, uid=launcher.ref.uid)
-    return Step(RefreshLauncher(ref=launcher.ref, text=digest, tries=tries, again=again))
+        repetition = _repetition(state, known.shown_at)
+        if repetition.number <= known.again:
+            return Step(again_at=repetition.next_at)
+    text = mark(config, at=known.shown_at or now, again=repetition.number)
+    count = refused.count + 1 if refused else 1
+    tries = Tries(count=count, at=now, uid=launcher.ref.uid)
+    again = repetition.number
+    return Step(RefreshLauncher(ref=launcher.ref, text=text, tries=tries, again=again))
+
+
+class Repetition(NamedTuple):
+    """The repetition of a touch that is due."""
+
+    #: The number of the repetition; 0 if none is due, or for the first touch.
+    number: int = 0
+    #: The time of the next repetition (seconds since the epoch); None without one.
+    next_at: float | None = None
+
+
+def _repetition(state: JobState, shown_at: float) -> Repetition:
+    """Return the repetition of the touch of `shown_at` that is due now."""
+    if not any(drain.may_be_busy(worker) for worker in state.leaving):
+        return Repetition()
+    if reminders.may_remind(state):
+        return Repetition()  # a reminder brings a touch of its own
+    times = [shown_at + after for after in TOUCH_AGAIN_AFTER]
+    next_at = min((at for at in times if at > state.now), default=None)
+    return Repetition(sum(at <= state.now for at in times), next_at)
 
 
 def _change(state: JobState, config: Config, published: tuple[str, ...]) -> WriteConfig:
@@ -131,25 +159,37 @@ def _change(state: JobState, config: Config, published: tuple[str, ...]) -> Writ
     staying = set(published)
     added = tuple(pod for pod in published if pod not in view.host_of)
     removed = tuple(pod for pod in view.host_of if pod not in staying)
-    is_new = state.now - view.memory.added_at < reminders.NEW_FOR
-    probes = [state.by_name[pod].pod.probe for pod in published if pod in state.by_name]
-    unseen = [probe for probe in probes if not probe.busy_seen]
-    unheard = unseen if is_new else [probe for probe in unseen if probe.idle_at is not None]
     line = ""  # an addition says the same as a reminder
-    if removed and unheard:
+    if removed and _has_unheard(state, published):
         line = reminders.beside_removal(state, published)
-    elif config.published and config.published.reminder and not (added or removed):
-        line = reminders.present(state)
-    is_numbered = view.elastic and (hosts != list(published) or line != "")
+    if not (added or removed):
+        line = _present_line(state, config)
+    is_numbered = hosts != list(published) or line != ""
     return WriteConfig(
         ref=config.ref,
         memory=view.memory,
         script=names.discover_hosts(hosts, slots=slots, reminder=line),
-        kubexec=_kubexec(config) if is_numbered else None,
+        kubexec=_kubexec(config) if view.elastic and is_numbered else None,
         hostfile=_hostfile(state, config, published, slots),
         added=added,
         removed=removed,
     )
+
+
+def _has_unheard(state: JobState, published: Iterable[str]) -> bool:
+    """Tell whether a worker that stays listed may still be without a rank."""
+    probes = [state.by_name[pod].pod.probe for pod in published if pod in state.by_name]
+    unseen = [probe for probe in probes if not probe.busy_seen]
+    if state.now - state.view.memory.added_at < reminders.NEW_FOR:
+        return unseen != []
+    return any(probe.idle_at is not None for probe in unseen)
+
+
+def _present_line(state: JobState, config: Config) -> str:
+    """Return the reminder that stays in a list that does not change; "" without one."""
+    if config.published is None or not config.published.reminder:
+        return ""
+    return reminders.present(state)
 
 
 def _kubexec(config: Config) -> str | None:
@@ -162,21 +202,28 @@ def _kubexec(config: Config) -> str | None:
 
 
 def _host(state: JobState, pod: str) -> str:
+    """Return the host name of a pod: the name that is listed, or that the worker will get."""
+    if listed_as := state.view.host_of.get(pod):
+        return listed_as
     worker = state.by_name.get(pod)
-    return state.view.host_of.get(pod) or (worker.host if worker else pod)
+    return worker.host if worker else pod
 
 
 def _slots(state: JobState, config: Config) -> int:
-    # The driver mis-assigns local ranks when a listed host's slots change (horovod#1849), so the
-    # slots stay while the driver runs.
-    if state.view.driver_running and (config.published is None or config.published.hosts):
-        known = (
-            config.published.slots
-            if config.published and config.signed
-            else hostfile_slots(config.facts.hostfile)
-        )
-        return known or state.view.facts.slots
-    return state.view.facts.slots
+    """Return the slots of each host.
+
+    The driver mis-assigns local ranks when a listed host's slots change (horovod#1849), so the
+    slots stay while the driver runs.
+    """
+    asked_slots, published = state.view.facts.slots, config.published
+    if not state.view.driver_running:
+        return asked_slots
+    if published is None:
+        return hostfile_slots(config.facts.hostfile) or asked_slots
+    if not published.hosts:
+        return asked_slots
+    known = published.slots if config.signed else hostfile_slots(config.facts.hostfile)
+    return known or asked_slots
 
 
 def _hostfile(state: JobState, config: Config, published: tuple[str, ...], slots: int) -> str:
@@ -246,9 +293,11 @@ def _removed(state: JobState, change: WriteConfig, sizes: str) -> Iterable[Note]
 
 
 def _is_to_go(state: JobState, pod: str) -> bool:
-    worker = state.by_name.get(pod)
+    """Tell whether the size does not ask for this pod."""
+    if worker := state.by_name.get(pod):
+        return not worker.wanted
     index = names.worker_index(pod, job=state.view.name) or 0
-    return not worker.wanted if worker else index not in state.view.wanted
+    return index not in state.view.wanted
 
 
 def _lost(state: JobState, removed: Iterable[str]) -> tuple[str, ...]:
@@ -258,17 +307,16 @@ def _lost(state: JobState, removed: Iterable[str]) -> tuple[str, ...]:
     """
     if state.stopped:
         return ()
-    asked = {
-        worker.name
-        for worker in state.workers
-        if (
-            not worker.pod.probe.busy_seen
-            if worker.rank_lost
-            else worker.cause or not worker.wanted
-        )
-    }
-    stay = {*state.view.wanted_names} - asked
+    leave = {worker.name for worker in state.workers if _leaves_as_asked(worker)}
+    stay = {*state.view.wanted_names} - leave
     return tuple(pod for pod in removed if pod in stay)
+
+
+def _leaves_as_asked(worker: WorkerState) -> bool:
+    """Tell whether a worker leaves the list without a loss: no rank dies that anybody wants."""
+    if worker.rank_lost:
+        return not worker.pod.probe.busy_seen
+    return worker.cause != "" or not worker.wanted
 
 
 def _without_rank(workers: Sequence[WorkerState]) -> Iterable[Note]:

@@ -16,14 +16,14 @@ def firsts(view: JobView) -> tuple[Launcher | None, Worker | None]:
 def pod_sets(view: JobView, *, workers: int) -> tuple[PodSet, ...]:
     """Return the requests of the launcher and so many workers; () before pods can be read."""
     launcher, first = firsts(view)
-    if launcher is None or (first is None and workers):
+    if launcher is None:
         return ()
-    asked = PodSet(name=LAUNCHER, count=1, like=launcher.ref)
-    return (
-        (asked, PodSet(name=WORKERS, count=workers, like=first.ref))
-        if first and workers
-        else (asked,)
-    )
+    of_launcher = PodSet(name=LAUNCHER, count=1, like=launcher.ref)
+    if not workers:
+        return (of_launcher,)
+    if first is None:
+        return ()
+    return of_launcher, PodSet(name=WORKERS, count=workers, like=first.ref)
 
 
 def ending(view: JobView) -> list[Launcher | Worker]:
@@ -31,16 +31,20 @@ def ending(view: JobView) -> list[Launcher | Worker]:
 
     Empty if the user wants the workers to stay, perhaps for ever (cleanPodPolicy).
     """
-    stays = view.facts.clean_pod_policy not in ("Running", "All")
-    return [] if stays else [pod for pod in view.pods if not is_idle(pod)]
+    if view.facts.clean_pod_policy not in ("Running", "All"):
+        return []
+    return [pod for pod in view.pods if not is_idle(pod)]
 
 
 def nothing_runs(view: JobView) -> bool:
     """Tell whether all pods of a job wait at a gate or have ended."""
-    return not view.may_run_unseen and all(map(is_idle, view.pods))
+    if view.may_run_unseen:
+        return False
+    return all(map(is_idle, view.pods))
 
 
 def is_idle(pod: Launcher | Worker) -> bool:
     """Tell whether a pod holds nothing: it waits at a gate, or has ended."""
-    has_ended = isinstance(pod, Launcher) and pod.phase is LauncherPhase.FINISHED
-    return has_ended or pod.facts.idle
+    if isinstance(pod, Launcher) and pod.phase is LauncherPhase.FINISHED:
+        return True
+    return pod.facts.idle

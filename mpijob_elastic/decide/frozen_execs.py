@@ -23,6 +23,7 @@ from mpijob_elastic.decide.state import SKEW, JobState, honest, in_order
 from mpijob_elastic.decide.step import NO_STEP, Step
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import MOST_TRIES, Exec, Held
+from mpijob_elastic.model.memory import Left
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Launcher, Worker
 
@@ -65,8 +66,10 @@ def look(state: JobState) -> Step[LookIntoLauncher]:
 def end(state: JobState) -> EndExecs | None:
     """Return the action that ends execs found frozen by two looks, once after each look."""
     launcher = _launcher(state.view)
-    due = _due(state.view, launcher) if launcher else ()
-    return EndExecs(launcher=launcher, execs=due[:MOST_AT_A_TIME]) if launcher and due else None
+    if launcher is None:
+        return None
+    due = _due(state.view, launcher)
+    return EndExecs(launcher=launcher, execs=due[:MOST_AT_A_TIME]) if due else None
 
 
 def cut_off(view: JobView, execs: Iterable[Exec], *, now: float) -> tuple[Exec, ...]:
@@ -97,9 +100,9 @@ def is_over(view: JobView, worker: Worker) -> bool:
     launcher = _launcher(view)
     if launcher is None:
         return True
-    return (
-        worker.name not in launcher.held.unended and _cut_off_reason(worker) in launcher.held.about
-    )
+    if worker.name in launcher.held.unended:
+        return False
+    return _cut_off_reason(worker) in launcher.held.about
 
 
 def ended(view: JobView, execs: Iterable[Exec]) -> Note:
@@ -180,45 +183,43 @@ def _pods(view: JobView, execs: Iterable[Exec]) -> str:
 
 def _launcher(view: JobView) -> Launcher | None:
     """Return the launcher if it is for us to look after its execs, else None."""
-    ours = view.elastic and not (
-        view.foreign or view.handed_over or view.facts.finished or view.facts.deleting
-    )
     launcher = view.launcher
-    return (
-        launcher
-        if launcher and ours and view.driver_running and not launcher.facts.deleting
-        else None
-    )
+    if not view.elastic or view.foreign or view.handed_over:
+        return None
+    if view.facts.finished or view.facts.deleting:
+        return None
+    if launcher is None or launcher.facts.deleting or not view.driver_running:
+        return None
+    return launcher
 
 
 def _reasons(state: JobState) -> Mapping[str, float]:
     """Return each reason why the launcher may hold a frozen exec, with the time of its look."""
     view, now = state.view, state.now
-    left = {
-        f"{pod} left at {left.at}": left.at
-        for pod, left in view.memory.left.items()
-        if (worker := view.worker(pod)) is None
-        or worker.fingerprint != left.pod
-        or _is_dead(worker, now=now)
-    }
-    # A number in the host name says that an earlier pod of the worker may have had a rank.
-    numbered = (view.worker(pod) for pod, host in view.memory.hosts.items() if host.incarnation > 0)
-    new = {
-        f"{worker.name} is {worker.ref.uid}": worker.facts.created_at
-        for worker in numbered
-        if worker
-    }
-    due = {
-        reason: at + FIRST_LOOK
-        for reason, at in {**left, **new}.items()
-        if now - PAST_AFTER < at <= now
-    }
-    # The look into a worker whose node is gone is due at once: the exec does not end by itself, and
-    # the worker leaves the list only after the exec has ended (see lost_ranks).
-    cut = (
-        worker.pod for worker in state.workers if worker.pod.facts.node_gone_at and worker.published
-    )
-    return due | {_cut_off_reason(worker): now for worker in cut}
+    times: dict[str, float] = {}
+    for pod, left in view.memory.left.items():
+        if _has_gone(view.worker(pod), left, now=now):
+            times[f"{pod} left at {left.at}"] = left.at
+    for pod, host in view.memory.hosts.items():
+        # A number in the host name says that an earlier pod of the worker may have had a rank.
+        worker = view.worker(pod) if host.incarnation > 0 else None
+        if worker:
+            times[f"{worker.name} is {worker.ref.uid}"] = worker.facts.created_at
+    recent = {reason: at for reason, at in times.items() if now - PAST_AFTER < at <= now}
+    due = {reason: at + FIRST_LOOK for reason, at in recent.items()}
+    for known in state.workers:
+        if known.published and known.pod.facts.node_gone_at:
+            # The look into a worker whose node is gone is due at once: the exec does not end by
+            # itself, and the worker leaves the list only after the exec has ended (see lost_ranks).
+            due[_cut_off_reason(known.pod)] = now
+    return due
+
+
+def _has_gone(worker: Worker | None, left: Left, *, now: float) -> bool:
+    """Tell whether the pod that left the list is gone, or nothing in it can answer."""
+    if worker is None or worker.fingerprint != left.pod:
+        return True
+    return _is_dead(worker, now=now)
 
 
 def _cut_off_reason(worker: Worker) -> str:
@@ -226,11 +227,9 @@ def _cut_off_reason(worker: Worker) -> str:
 
 
 def _is_cut_off(worker: Worker | None, found: Exec, *, now: float) -> bool:
-    return (
-        worker is None
-        or _is_dead(worker, now=now)
-        or found.started_at + SKEW < worker.facts.created_at
-    )
+    if worker is None or _is_dead(worker, now=now):
+        return True
+    return found.started_at + SKEW < worker.facts.created_at
 
 
 def _has_no_pod(worker: Worker | None, found: Exec) -> bool:
@@ -244,9 +243,8 @@ def _is_dead(worker: Worker, *, now: float) -> bool:
 
     The pod has ended, its node is gone, or its end is long overdue.
     """
-    is_lost = (
-        worker.facts.deleting
-        and worker.facts.ends_at is not None
-        and now >= worker.facts.ends_at + LATE_AFTER
-    )
-    return worker.terminated or worker.facts.node_gone_at > 0.0 or is_lost
+    if worker.terminated or worker.facts.node_gone_at > 0.0:
+        return True
+    if not worker.facts.deleting or worker.facts.ends_at is None:
+        return False
+    return now >= worker.facts.ends_at + LATE_AFTER

@@ -23,6 +23,7 @@ from mpijob_elastic import names
 from mpijob_elastic.decide.actions import Note, Plan, TellUser, WriteConfig, warning
 from mpijob_elastic.decide.state import MENDED, JobState, honest
 from mpijob_elastic.decide.step import NOTHING_TOLD, Step, Told
+from mpijob_elastic.decide.wishes import Manage
 from mpijob_elastic.model import phrases
 from mpijob_elastic.model.job import Config, JobView
 from mpijob_elastic.model.memory import Mended
@@ -54,8 +55,9 @@ def reason(view: JobView, *, stops: bool, now: float) -> str:
     # with the notice HandedOver for ever.
     if not view.handed_over or view.is_over(stops=stops):
         return view.foreign
-    is_silent = _back_at(view) <= now
-    return "" if _is_given_back(view) or is_silent else view.foreign
+    if _is_given_back(view) or _back_at(view) <= now:
+        return ""
+    return view.foreign
 
 
 def farewell(state: JobState) -> Plan:
@@ -63,18 +65,24 @@ def farewell(state: JobState) -> Plan:
     view = state.view
     if view.facts.finished:
         return Plan()
-    if manage := state.wishes.manage:
-        if manage.note is None:
-            return Plan()
-        told = TellUser(ref=view.ref, text=manage.note.line, notes=(manage.note,))
-        return Plan() if told.text == view.facts.notices else Plan(actions=(told,))
+    if state.wishes.manage:
+        return _told_once(view, state.wishes.manage)
     if view.handed_over:
         is_over = view.is_over(stops=state.wishes.suspend is not None)
-        is_for_ever = is_over or math.isinf(view.foreign_at)
-        return Plan(wake_at=None if is_for_ever else _back_at(view))
-    if not (view.facts.reported and _was_ours(view)):
+        if is_over or math.isinf(view.foreign_at):
+            return Plan()
+        return Plan(wake_at=_back_at(view))
+    if not view.facts.reported or not _was_ours(view):
         return Plan()
     return Plan(actions=(_notice(view, why=state.foreign, wait=SILENT_FOR),))
+
+
+def _told_once(view: JobView, manage: Manage) -> Plan:
+    """Return the plan with the notice of a capability on a job that another controller manages."""
+    note = manage.note
+    if note is None or note.line == view.facts.notices:
+        return Plan()
+    return Plan(actions=(TellUser(ref=view.ref, text=note.line, notes=(note,)),))
 
 
 def take_back(state: JobState, config: Config, change: Step[WriteConfig]) -> Plan | None:
@@ -93,7 +101,9 @@ def take_back(state: JobState, config: Config, change: Step[WriteConfig]) -> Pla
             actions=(TellUser(ref=view.ref, text=notice.text), replace(write, takes_back=True))
         )
     last = view.memory.mended
-    proven_at = honest(last.at, now=now) + PROVEN_AFTER if config.signed and last else 0.0
+    if last is None or not config.signed:
+        return None
+    proven_at = honest(last.at, now=now) + PROVEN_AFTER
     return Plan(wake_at=proven_at) if proven_at > now else None
 
 
@@ -111,15 +121,18 @@ def mended(state: JobState) -> Mended | None:
     config, old, now = state.view.config, state.view.memory.mended, state.now
     if old and now - old.at >= FORGIVEN_AFTER:
         old = None
-    if config is None or not (
-        state.edited or (state.view.foreign and config.facts.script is not None)
-    ):
+    if config is None or not _replaces_script(state, config):
         return msgspec.structs.replace(old, at=min(old.at, now)) if old else None
-    return Mended(
-        count=old.count + 1 if old else 1,
-        at=now,
-        writer="" if _wrote_script(config) else config.facts.writer,
-    )
+    count = old.count + 1 if old else 1
+    writer = "" if _wrote_script(config) else config.facts.writer
+    return Mended(count=count, at=now, writer=writer)
+
+
+def _replaces_script(state: JobState, config: Config) -> bool:
+    """Tell whether a write of our list replaces what another program wrote."""
+    if state.edited:
+        return True
+    return state.view.foreign != "" and config.facts.script is not None
 
 
 def too_long(config: Config, *, elastic: bool) -> Note:
@@ -153,8 +166,10 @@ def _wrote_script(config: Config) -> bool:
 def contested(state: JobState) -> Told:
     """Return the notice while another program keeps changing the script, and when it ends."""
     last = state.view.memory.mended
-    over_at = last.at + FORGIVEN_AFTER if last and last.count > 1 else 0.0
-    if last is None or over_at <= state.now:
+    if last is None or last.count <= 1:
+        return NOTHING_TOLD
+    over_at = last.at + FORGIVEN_AFTER
+    if over_at <= state.now:
         return NOTHING_TOLD
     longest = phrases.duration(MENDED.delays[-1])
     message = (
@@ -184,8 +199,9 @@ def _outlook(view: JobView, *, wait: float) -> str:
 
 
 def _is_given_back(view: JobView) -> bool:
-    key_deleted = view.config is not None and view.config.facts.script is None
-    return key_deleted and not math.isinf(view.foreign_at)
+    if math.isinf(view.foreign_at):
+        return False
+    return view.config is not None and view.config.facts.script is None
 
 
 def _back_at(view: JobView) -> float:
@@ -194,7 +210,9 @@ def _back_at(view: JobView) -> float:
 
 def _wait(view: JobView) -> float:
     found = _WAIT.search(view.facts.notices)
-    return (phrases.parse_duration(found["wait"].rstrip(".")) if found else None) or SILENT_FOR
+    if found is None:
+        return SILENT_FOR
+    return phrases.parse_duration(found["wait"].rstrip(".")) or SILENT_FOR
 
 
 def _notice(view: JobView, *, why: str, wait: float) -> TellUser:
@@ -217,6 +235,9 @@ def _notice(view: JobView, *, why: str, wait: float) -> TellUser:
 
 
 def _was_ours(view: JobView) -> bool:
-    memory = view.config and view.config.memory
-    shown = view.launcher and view.launcher.facts.refreshed
-    return bool(view.facts.notices or memory or shown)
+    """Tell whether a trace of ours shows that we managed the job."""
+    if view.facts.notices:
+        return True
+    if view.config and view.config.memory:
+        return True
+    return view.launcher is not None and bool(view.launcher.facts.refreshed)

@@ -15,7 +15,7 @@ container starts, a deletion loses nothing.
 
 from mpijob_elastic import names
 from mpijob_elastic.decide.actions import DeleteLauncher, EndLauncher, normal
-from mpijob_elastic.decide.state import RELAUNCHED, SKEW, JobState, honest, in_order
+from mpijob_elastic.decide.state import RELAUNCHED, SKEW, JobState, counted, honest, in_order
 from mpijob_elastic.decide.step import NO_STEP, Step
 from mpijob_elastic.model.job import Config
 from mpijob_elastic.model.memory import Tries
@@ -34,11 +34,7 @@ def awaited(state: JobState, config: Config) -> tuple[str, ...]:
     as enough others can start: some held workers start only after the launcher, whatever
     min-replicas has become meanwhile.
     """
-    view, held, wanted = state.view, state.wishes.held, state.view.wanted_names
-    if held and view.launcher and not view.launcher.facts.held_back:
-        enough = (view.policy.min_replicas or 1) if state.wishes.is_rationed is None else 1
-        free = tuple(pod for pod in wanted if pod not in held)
-        wanted = free if len(free) >= max(enough, view.facts.np_workers) else wanted
+    view, wanted = state.view, _free(state)
     least = view.facts.startup_workers
     if least is None or least >= len(wanted):
         return wanted
@@ -49,6 +45,18 @@ def awaited(state: JobState, config: Config) -> tuple[str, ...]:
     return in_order(best, job=view.name)
 
 
+def _free(state: JobState) -> tuple[str, ...]:
+    """Return the wanted workers that the launcher may wait for."""
+    view, held, wanted = state.view, state.wishes.held, state.view.wanted_names
+    if not held or view.launcher is None or view.launcher.facts.held_back:
+        return wanted
+    enough = max(1, view.facts.np_workers)
+    if state.wishes.is_rationed is None and view.policy.min_replicas:
+        enough = max(enough, view.policy.min_replicas)
+    free = tuple(pod for pod in wanted if pod not in held)
+    return free if len(free) >= enough else wanted
+
+
 def tries(state: JobState) -> Tries | None:
     """Return the count of launchers that are to be made again before they start.
 
@@ -56,44 +64,45 @@ def tries(state: JobState) -> Tries | None:
     suspension is not counted.
     """
     before, launcher = state.view.memory.launchers, state.view.launcher
-    if (
-        launcher is None
-        or state.wishes.suspend
-        or not _missed_admission(state, launcher)
-        or (before and before.uid == launcher.ref.uid)
-    ):
+    if launcher is None or state.wishes.suspend:
         return before
-    return Tries(count=before.count + 1 if before else 1, at=state.now, uid=launcher.ref.uid)
+    if not _missed_admission(state, launcher):
+        return before
+    return counted(before, launcher.ref.uid, now=state.now)
 
 
 def recreate(state: JobState, config: Config) -> Step[DeleteLauncher]:
     """Return the deletion of a launcher that cannot start or become elastic."""
     view, launcher = state.view, state.view.launcher
-    if (
-        not view.elastic
-        or launcher is None
-        or launcher.facts.deleting
-        or launcher.phase not in NOT_STARTED
-    ):
+    if launcher is None or not view.elastic or launcher.facts.deleting:
         return NO_STEP
-    due: float | None
-    counted, wish = view.memory.launchers, state.wishes.relaunch
-    if _missed_admission(state, launcher) and not RELAUNCHED.is_given_up(counted):
-        if counted is None or counted.uid != launcher.ref.uid:
-            return NO_STEP  # the count is written down first
-        due = RELAUNCHED.due_at(counted, now=state.now)
-        why = f"was created without {names.DISCOVER_HOSTS_PATH} while the webhook was down"
-        if launcher.facts.mounts_discovery and wish:
-            due, why = max(due, wish.after), wish.why
-        why = (
-            f"{why}; recreating it before it starts "
-            f"(try {counted.count} of {len(RELAUNCHED.delays)})"
-        )
-    else:
-        due = _stuck_at(state, config, launcher)
-        why = "is waiting for a worker that was removed from the hostfile; recreating it"
-    if due is None or state.now < due:
-        return Step(again_at=due)
+    if launcher.phase not in NOT_STARTED:
+        return NO_STEP
+    tried = view.memory.launchers
+    if _missed_admission(state, launcher) and not RELAUNCHED.is_given_up(tried):
+        return _again(state, launcher, tried)
+    why = "is waiting for a worker that was removed from the hostfile; recreating it"
+    return _recreated(state, launcher, _stuck_at(state, config, launcher), why)
+
+
+def _again(state: JobState, launcher: Launcher, tried: Tries | None) -> Step[DeleteLauncher]:
+    """Return the next try to make a launcher as it should be; the count is written down first."""
+    if tried is None or tried.uid != launcher.ref.uid:
+        return NO_STEP
+    due_at, wish = RELAUNCHED.due_at(tried, now=state.now), state.wishes.relaunch
+    why = f"was created without {names.DISCOVER_HOSTS_PATH} while the webhook was down"
+    if launcher.facts.mounts_discovery and wish:
+        due_at, why = max(due_at, wish.after), wish.why
+    count = f"(try {tried.count} of {len(RELAUNCHED.delays)})"
+    return _recreated(state, launcher, due_at, f"{why}; recreating it before it starts {count}")
+
+
+def _recreated(
+    state: JobState, launcher: Launcher, due_at: float | None, why: str
+) -> Step[DeleteLauncher]:
+    """Return the deletion of the launcher at its time; None for a time that never comes."""
+    if due_at is None or state.now < due_at:
+        return Step(again_at=due_at)
     note = normal("LauncherRecreated", f"{launcher.ref.name} {why}")
     return Step(DeleteLauncher(launcher=launcher, note=note))
 
@@ -118,19 +127,15 @@ def _stuck_at(state: JobState, config: Config, launcher: Launcher) -> float | No
     A stuck launcher waits for a worker of an old hostfile.
     """
     dropped_at = state.view.memory.dropped_at
-    # The two times below are of two clocks, hence SKEW.
-    if (
-        launcher.phase is not LauncherPhase.DELIVERING
-        or launcher.facts.created_at > dropped_at + SKEW
-    ):
+    if launcher.phase is not LauncherPhase.DELIVERING:
         return None
-    hosts = [state.view.worker(line.split(" ")[0]) for line in config.facts.hostfile.splitlines()]
-    since = [
-        worker.facts.ready_at
-        for worker in hosts
-        if worker and worker.running and worker.facts.ready_at is not None
-    ]
-    if len(since) < len(hosts):
+    # These two times are of two clocks.
+    if launcher.facts.created_at > dropped_at + SKEW:
         return None
-    times = [dropped_at, launcher.facts.delivering_since or 0.0, *since]
+    times = [dropped_at, launcher.facts.delivering_since or 0.0]
+    for line in config.facts.hostfile.splitlines():
+        worker = state.view.worker(line.split(" ")[0])
+        if worker is None or not worker.running or worker.facts.ready_at is None:
+            return None  # the launcher waits for this worker, and rightly
+        times.append(worker.facts.ready_at)
     return max(honest(at, now=state.now) for at in times) + STUCK_AFTER

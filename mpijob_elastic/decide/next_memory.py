@@ -21,9 +21,9 @@ from mpijob_elastic.decide import (
 )
 from mpijob_elastic.decide.actions import WriteConfig
 from mpijob_elastic.decide.capability import Record
-from mpijob_elastic.decide.state import FORGIVEN_AFTER, SKEW, JobState, honest
+from mpijob_elastic.decide.state import FORGIVEN_AFTER, SKEW, JobState, counted, honest
 from mpijob_elastic.model.bounds import MOST_WORKERS
-from mpijob_elastic.model.job import Config, script_fingerprint
+from mpijob_elastic.model.job import Config, JobView, script_fingerprint
 from mpijob_elastic.model.memory import Left, Memory, Reminded, Scale, Tries
 from mpijob_elastic.model.pod import Worker
 
@@ -44,36 +44,42 @@ def records(state: JobState, change: WriteConfig) -> list[Record]:
 def memory(state: JobState, config: Config, change: WriteConfig, own: Iterable[Record]) -> Memory:
     """Return the memory to write with this change; `own` is what capabilities remember."""
     view, old, now = state.view, state.view.memory, state.now
-    dropped = set(config.facts.hostfile.splitlines()) - set(change.hostfile.splitlines())
     published = _published(state, change)
+    unlisted = [worker for worker in state.workers if worker.name not in published]
     failed = {worker.pod.ref.uid for worker in state.workers if worker.failed or worker.astray}
-    unlisted = [worker for worker in state.workers if worker.going and worker.name not in published]
-    moving = {worker.pod.ref.uid for worker in unlisted if not worker.evicted}
-    rank_lost = {
-        worker.name for worker in state.workers if worker.rank_lost and worker.name not in published
-    }
-    is_change = change.added or change.removed or not view.driver_running
+    moving = {worker.pod.ref.uid for worker in unlisted if worker.going and not worker.evicted}
+    rank_lost = {worker.name for worker in unlisted if worker.rank_lost}
+    has_dropped = not view.driver_running and _drops_hosts(config, change)
     new = Memory(
         left=_left(state, change, published),
-        added_at=now if change.added else min(old.added_at, now),
-        removed_at=now if change.removed else min(old.removed_at, now),
-        dropped_at=now if dropped and not view.driver_running else min(old.dropped_at, now),
+        added_at=_time_of(old.added_at, happens=bool(change.added), now=now),
+        removed_at=_time_of(old.removed_at, happens=bool(change.removed), now=now),
+        dropped_at=_time_of(old.dropped_at, happens=has_dropped, now=now),
         scale=_scale(state, change),
         replaced=_counted(old.replaced, view.workers, troubled=failed, now=now),
         moved=_counted(old.moved, view.workers, troubled=moving, now=now),
         own={record.name: record.json for record in own},
         hosts=host_list.remembered(state, published, lost=rank_lost),
-        renamed=lost_ranks.tries(state, {*change.removed}) if state.idle else state.losses,
-        launchers=old.launchers if view.driver_running else launcher_start.tries(state),
-        elders=elders(state, added=change.added, removed=change.removed)
-        if is_change
-        else old.elders,
-        mended=handover.mended(state) if state.edited or view.foreign or old.mended else None,
-        reminded=_reminded(state, change) if change.reminds or old.reminded else None,
+        renamed=lost_ranks.tries(state, {*change.removed}),
+        launchers=launcher_start.tries(state),
+        elders=elders(state, added=change.added, removed=change.removed),
+        mended=handover.mended(state),
+        reminded=_reminded(state, change),
     )
     if change.script == config.facts.script:
         return msgspec.structs.replace(new, script=config.fingerprint)
     return signed(new, script=change.script)
+
+
+def _time_of(before: float, *, happens: bool, now: float) -> float:
+    """Return the time of the last change of a kind, which is not ahead of this clock."""
+    return now if happens else min(before, now)
+
+
+def _drops_hosts(config: Config, change: WriteConfig) -> bool:
+    """Tell whether the hostfile loses a line."""
+    after = set(change.hostfile.splitlines())
+    return any(line not in after for line in config.facts.hostfile.splitlines())
 
 
 def _published(state: JobState, change: WriteConfig) -> AbstractSet[str]:
@@ -82,6 +88,8 @@ def _published(state: JobState, change: WriteConfig) -> AbstractSet[str]:
 
 
 def _reminded(state: JobState, change: WriteConfig) -> Reminded | None:
+    if not (change.reminds or state.view.memory.reminded):
+        return None
     is_change = bool(change.added or change.removed)
     return reminders.remembered(state, is_change=is_change, reminds=bool(change.reminds))
 
@@ -99,8 +107,11 @@ def elders(state: JobState, *, added: Collection[str], removed: Collection[str])
     if not (added or removed):
         return view.memory.elders
     known, published = frozenset(view.memory.elders), frozenset(view.host_of)
-    oldest = known & published or published
-    found = oldest | known if removed else oldest
+    found = known & published
+    if not found:
+        found = published
+    if removed:
+        found |= known
     return tuple(sorted(found)) if len(found) <= MOST_ELDERS else ()
 
 
@@ -111,31 +122,40 @@ def signed(memory: Memory, *, script: str) -> Memory:
 
 def is_due(state: JobState, config: Config, new: Memory) -> bool:
     """Tell whether the memory must be written although the list stays."""
-    view = state.view
-    if not view.elastic or new == config.memory:
+    view, old = state.view, config.memory
+    if not view.elastic or new == old:
         return False
-    if config.memory is None or not state.memory_known:
-        # The list has no history: a worker that is not in it may have been in it a moment ago.
-        return (
-            view.driver_running
-            or bool(view.host_of)
-            or bool(view.surplus)
-            or _has_news(Memory(), new)
-        )
-    return _has_news(config.memory, new)
+    if old is not None and state.memory_known:
+        return _has_news(old, new)
+    # The list has no history: a worker that is not in it may have been in it a moment ago.
+    if view.driver_running or view.host_of or view.surplus:
+        return True
+    return _has_news(Memory(), new)
 
 
 def _has_news(old: Memory, new: Memory) -> bool:
     """Tell whether the new memory adds something; what it only drops waits for the next write."""
-    counts = ((old.replaced, new.replaced), (old.moved, new.moved), (old.renamed, new.renamed))
-    tried = any(
-        before.get(pod) != tries for before, after in counts for pod, tries in after.items()
+    named = {pod: host for pod, host in new.hosts.items() if host.pod}
+    entries: tuple[tuple[Mapping[str, object], Mapping[str, object]], ...] = (
+        (old.replaced, new.replaced),
+        (old.moved, new.moved),
+        (old.renamed, new.renamed),
+        (old.own, new.own),
+        (old.hosts, named),
     )
-    before, after = _times(old), _times(new)
-    clock_went_back = any(before.get(what, 0.0) > at + SKEW for what, at in after.items())
-    own = any(old.own.get(name) != entry for name, entry in new.own.items())
-    named = any(old.hosts.get(pod) != host for pod, host in new.hosts.items() if host.pod)
-    return tried or own or named or new.launchers != old.launchers or clock_went_back
+    if any(_adds(before, after) for before, after in entries):
+        return True
+    return new.launchers != old.launchers or _clock_went_back(old, new)
+
+
+def _adds(before: Mapping[str, object], after: Mapping[str, object]) -> bool:
+    """Tell whether an entry is new or another."""
+    return any(before.get(name) != entry for name, entry in after.items())
+
+
+def _clock_went_back(old: Memory, new: Memory) -> bool:
+    before = _times(old)
+    return any(before.get(what, 0.0) > at + SKEW for what, at in _times(new).items())
 
 
 def _times(memory: Memory) -> dict[str, float]:
@@ -161,43 +181,59 @@ def _counted(
         for pod, last in before.items()
         if last.uid in troubled or now - last.at < FORGIVEN_AFTER
     }
-    for worker in workers if troubled else ():
-        last = kept.get(worker.name)
-        if worker.ref.uid in troubled and (last is None or last.uid != worker.ref.uid):
-            kept[worker.name] = Tries(
-                count=last.count + 1 if last else 1, at=now, uid=worker.ref.uid
-            )
+    if not troubled:
+        return kept
+    for worker in workers:
+        if worker.ref.uid in troubled:
+            kept[worker.name] = counted(kept.get(worker.name), worker.ref.uid, now=now)
     return kept
 
 
 def _left(state: JobState, change: WriteConfig, published: Collection[str]) -> Mapping[str, Left]:
     view, workers = state.view, state.by_name
-    found = {}
-    for pod, left in view.memory.left.items():
-        matters = workers[pod].drain if pod in workers else left.at > state.now - FORGOTTEN_AFTER
-        if matters and pod not in published:
-            found[pod] = _believed(state, left)
-    # Any pod may have been in a list that is lost.
-    all_pods = (*view.host_of, *workers, *(view.role.exec_names if view.role else ()))
-    for pod in change.removed if state.memory_known else all_pods:
+    found = {
+        pod: _believed(state, left)
+        for pod, left in view.memory.left.items()
+        if pod not in published and _matters(state, pod, left)
+    }
+    for pod in change.removed if state.memory_known else _ever_listed(view):
         index = names.worker_index(pod, job=view.name)
-        if pod not in published and index is not None and index < MOST_WORKERS:
-            fingerprint = workers[pod].pod.fingerprint if pod in workers else ""
-            found[pod] = Left(pod=fingerprint, at=state.now)
+        if pod in published or index is None or index >= MOST_WORKERS:
+            continue
+        fingerprint = workers[pod].pod.fingerprint if pod in workers else ""
+        found[pod] = Left(pod=fingerprint, at=state.now)
     return found
+
+
+def _matters(state: JobState, pod: str, left: Left) -> bool:
+    """Tell whether it still matters that a pod left: it drains, or is not long gone."""
+    worker = state.by_name.get(pod)
+    if worker is None:
+        return left.at > state.now - FORGOTTEN_AFTER
+    return worker.drain is not None
+
+
+def _ever_listed(view: JobView) -> Iterable[str]:
+    """Yield the pods that may have been in a list that is lost: any pod."""
+    yield from view.host_of
+    yield from (worker.name for worker in view.workers)
+    if view.role:
+        yield from view.role.exec_names
 
 
 def _believed(state: JobState, left: Left) -> Left:
     if left.at != honest(left.at, now=state.now):
         return Left(pod=left.pod, at=state.now)
-    known_at = state.known_since(left) if state.launcher.can_be_shown else left.known_at
-    return Left(pod=left.pod, at=left.at, known_at=known_at or 0.0)
+    if not state.launcher.can_be_shown:
+        return Left(pod=left.pod, at=left.at, known_at=left.known_at)
+    return Left(pod=left.pod, at=left.at, known_at=state.known_since(left) or 0.0)
 
 
 def _scale(state: JobState, change: WriteConfig) -> Scale | None:
     old, replicas = state.view.memory.scale, state.view.replicas
     before = old.after if old else 0
-    is_suspended = state.wishes.suspend is not None or state.stopped
-    if not (change.added or change.removed) or before == replicas or is_suspended:
+    if before == replicas or not (change.added or change.removed):
+        return old
+    if state.wishes.suspend or state.stopped:
         return old
     return Scale(before=before, after=replicas, at=state.now)

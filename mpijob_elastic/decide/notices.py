@@ -22,9 +22,11 @@ from mpijob_elastic.decide.state import (
     honest,
 )
 from mpijob_elastic.decide.step import NO_STEP, NOTHING_TOLD, Step, Told, first
+from mpijob_elastic.decide.wishes import Suspend
 from mpijob_elastic.model import bounds, phrases
 from mpijob_elastic.model.horovodrun import HOROVODRUN
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.operator_types import NO_SIZE
 from mpijob_elastic.model.phrases import MOST_NAMED, listed
 from mpijob_elastic.model.pod import Launcher, Worker
@@ -189,10 +191,7 @@ def suspicious_success(view: JobView) -> Note | None:
     connection breaks (kubernetes#73056). No program can tell such an exit from a training that has
     reached its end, so the notice asks the user to look.
     """
-    memory = view.memory
-    # Without a removal and a scale, the list only holds the hosts that the job began with.
-    is_change = memory.removed_at or (memory.scale and memory.scale.before)
-    changed_at = max(memory.added_at, memory.removed_at) if is_change else 0.0
+    changed_at = _changed_at(view.memory)
     if view.facts.succeeded_at is None or not changed_at or not view.elastic:
         return None
     waited = view.facts.succeeded_at - changed_at
@@ -205,6 +204,14 @@ def suspicious_success(view: JobView) -> Note | None:
         "Horovod takes as the end of the whole job; check the last steps in the launcher's log",
         next_step=f"kubectl -n {view.namespace} logs {names.launcher(view.name)}",
     )
+
+
+def _changed_at(memory: Memory) -> float:
+    """Return the time of the last change of the list; 0 for the hosts that the job began with."""
+    is_grown = memory.scale is not None and memory.scale.before > 0
+    if not memory.removed_at and not is_grown:
+        return 0.0
+    return max(memory.added_at, memory.removed_at)
 
 
 def driver_ended(launcher: Launcher) -> Note:
@@ -225,58 +232,66 @@ def tell_of_end(state: JobState) -> TellUser | None:
     None if there is none, or if it was written. It replaces the earlier notices of the job, which
     no longer hold.
     """
-    view = state.view
-    if view.launcher and view.lingers:
-        if not view.elastic:
-            return None  # a plain job notices nothing of us
-        note = driver_ended(view.launcher)
-    elif view.facts.succeeded_at is not None and state.now - NEWS_FOR <= view.facts.succeeded_at:
-        found = suspicious_success(view)
-        if found is None:
-            return None
-        note = found
-    else:
-        return None
-    if note.line == view.facts.notices:
+    view, note = state.view, _of_end(state)
+    if note is None or note.line == view.facts.notices:
         return None
     return TellUser(ref=view.ref, text=note.line, notes=(note,))
+
+
+def _of_end(state: JobState) -> Note | None:
+    """Return the notice of a job whose driver has ended; None if there is nothing to tell."""
+    view = state.view
+    if view.launcher and view.lingers:
+        # A plain job notices nothing of us.
+        return driver_ended(view.launcher) if view.elastic else None
+    if view.facts.succeeded_at is None or view.facts.succeeded_at < state.now - NEWS_FOR:
+        return None
+    return suspicious_success(view)
 
 
 def of_job(state: JobState) -> Iterator[Note]:
     """Yield the notices that hold for the job as a whole."""
     view = state.view
-    yield from (
-        warning("InvalidAnnotation", f"{problem}; using the default")
-        for problem in view.facts.problems
-    )
-    # A refused write of the notices gets no notice: with it the write would differ from the refused
-    # write, and would be tried again at once.
-    yield from (
-        warning(REFUSED, words)
-        for kind, words in view.refused.items()
-        if words and kind is not TellUser
-    )
+    for problem in view.facts.problems:
+        yield warning("InvalidAnnotation", f"{problem}; using the default")
+    for kind, words in view.refused.items():
+        # A refused write of the notices gets no notice: with it the write would differ from the
+        # refused write, and would be tried again at once.
+        if words and kind is not TellUser:
+            yield warning(REFUSED, words)
     if state.wishes.suspend:
-        is_over = view.launcher is not None and all(pod.facts.held_back for pod in view.pods)
-        waits = "its pods wait until that is gone" if is_over else "what runs goes"
-        said = f"{view.name} is suspended by {state.wishes.suspended_by}; {waits}"
-        yield normal(names.REASON_SUSPENDED, said, next_step=state.wishes.suspend.ends_by)
+        yield _suspended(view, state.wishes.suspend)
     if not view.facts.elastic and view.facts.acts_elastic:
         yield _still_elastic(view)
     yield from _of_capabilities(state)
-    if view.unread:
-        yield _unread(view)
-    if view.config and view.config.facts.cut:
-        yield handover.too_long(view.config, elastic=view.elastic)
-    if (view.facts.elastic or view.elastic) and view.launcher:
-        yield from _launcher(state, view.launcher)
-    if view.launcher and (view.launcher.held.frozen or view.launcher.held.hidden):
-        yield from frozen_execs.notes(state)
+    yield from _of_objects(state)
     yield from _size(view)
     if view.deleted:
         yield from pace.notes(state)
     if state.wishes.leaves:
         yield from moves.notes(state)
+
+
+def _of_objects(state: JobState) -> Iterator[Note]:
+    """Yield the notices on objects that cannot be used as they are, and on the launcher."""
+    view, launcher = state.view, state.view.launcher
+    if view.unread:
+        yield _unread(view)
+    if view.config and view.config.facts.cut:
+        yield handover.too_long(view.config, elastic=view.elastic)
+    if launcher is None:
+        return
+    if view.facts.elastic or view.elastic:
+        yield from _launcher(state, launcher)
+    if launcher.held.frozen or launcher.held.hidden:
+        yield from frozen_execs.notes(state)
+
+
+def _suspended(view: JobView, suspend: Suspend) -> Note:
+    is_over = view.launcher is not None and all(pod.facts.held_back for pod in view.pods)
+    waits = "its pods wait until that is gone" if is_over else "what runs goes"
+    said = f"{view.name} is suspended by {suspend.why}; {waits}"
+    return normal(names.REASON_SUSPENDED, said, next_step=suspend.ends_by)
 
 
 def _still_elastic(view: JobView) -> Note:
@@ -307,46 +322,51 @@ def _of_capabilities(state: JobState) -> Iterator[Note]:
 
 
 def _launcher(state: JobState, launcher: Launcher) -> Iterable[Note]:
-    pod = launcher.ref.name
     if not state.launcher.sees_hosts:
-        view = state.view
-        adopt = names.adopt(view.name, view.namespace)
-        edit = f"kubectl -n {view.namespace} edit mpijob {view.name}"
-        lacks_script = _lacks_script(view, launcher)
-        first = _FIRST_THE_SCRIPT if lacks_script else ""
-        yield warning(
-            "LauncherWithoutDiscovery",
-            f"{pod} started without {names.DISCOVER_HOSTS_PATH}: before the job was elastic, "
-            "before mpijob-elastic was installed or while its webhook was down. So the running job "
-            "cannot change its size, and workers are not deleted on a scale-in. It takes a new "
-            f"launcher: {first}`{adopt}` makes it (training restarts from its last checkpoint). If "
-            "you delete the pod instead, the operator fails the job. Workers beyond the size that "
-            "you delete yourself are not made again",
-            next_step=edit if lacks_script else adopt,
-        )
-    elif (
-        (tries := state.view.memory.launchers)
-        and RELAUNCHED.is_given_up(tries)
-        and not launcher.facts.mounts_discovery
-    ):
+        yield _without_discovery(state.view, launcher)
+    elif _is_missed_too_often(state.view, launcher):
         yield warning(
             "AdmissionMissed",
-            f"{pod} was created {len(RELAUNCHED.delays)} times without "
+            f"{launcher.ref.name} was created {len(RELAUNCHED.delays)} times without "
             f"{names.DISCOVER_HOSTS_PATH}; check that the webhook {names.WEBHOOK} is running and "
             "that its caBundle is set",
         )
-    if (
-        state.launcher.refresh_due
-        and launcher.refused
-        and launcher.refused.tries.count >= REFUSED_OFTEN
-    ):
+    refused = launcher.refused
+    if not state.launcher.refresh_due or refused is None:
+        return
+    if refused.tries.count >= REFUSED_OFTEN:
         yield warning(
             REFRESH_REFUSED,
-            f"{pod} cannot learn of the new host list, so nothing drains and no further change is "
-            f"published: the API server refuses to change its annotation {names.REFRESHED} "
-            f"({launcher.refused.reason[:LONGEST_REASON]}). Exempt the user "
+            f"{launcher.ref.name} cannot learn of the new host list, so nothing drains and no "
+            "further change is published: the API server refuses to change its annotation "
+            f"{names.REFRESHED} ({refused.reason[:LONGEST_REASON]}). Exempt the user "
             f"{names.CONTROLLER_USER} from the policy or the webhook that does",
         )
+
+
+def _is_missed_too_often(view: JobView, launcher: Launcher) -> bool:
+    """Tell whether launchers were made again too often because they lack the mount."""
+    if launcher.facts.mounts_discovery:
+        return False
+    return RELAUNCHED.is_given_up(view.memory.launchers)
+
+
+def _without_discovery(view: JobView, launcher: Launcher) -> Note:
+    adopt = names.adopt(view.name, view.namespace)
+    first, step = "", adopt
+    if _lacks_script(view, launcher):
+        first = _FIRST_THE_SCRIPT
+        step = f"kubectl -n {view.namespace} edit mpijob {view.name}"
+    return warning(
+        "LauncherWithoutDiscovery",
+        f"{launcher.ref.name} started without {names.DISCOVER_HOSTS_PATH}: before the job was "
+        "elastic, before mpijob-elastic was installed or while its webhook was down. So the "
+        "running job cannot change its size, and workers are not deleted on a scale-in. It takes "
+        f"a new launcher: {first}`{adopt}` makes it (training restarts from its last checkpoint). "
+        "If you delete the pod instead, the operator fails the job. Workers beyond the size that "
+        "you delete yourself are not made again",
+        next_step=step,
+    )
 
 
 def _lacks_script(view: JobView, launcher: Launcher) -> bool:
@@ -357,38 +377,47 @@ def _lacks_script(view: JobView, launcher: Launcher) -> bool:
     launch = view.facts.launch
     if launch is None or not view.policy.enabled or launcher.facts.names_discovery:
         return False
-    reads_none = launch.discovery_script is None and launch.knows("discovery_script")
-    return launch.program != HOROVODRUN or reads_none
+    if launch.program != HOROVODRUN:
+        return True
+    return launch.discovery_script is None and launch.knows("discovery_script")
 
 
 def _size(view: JobView) -> Iterable[Note]:
     if not view.facts.size_known:
         yield size_unknown(view)
-    if not view.elastic:
-        surplus = [worker.ref.name for worker in view.surplus if not worker.facts.deleting]
-        if surplus and not view.facts.elastic:
-            remedy = f'remove its annotation {names.ENABLED}="false"'
-            if view.policy.enabled is not False:
-                remedy = (
-                    "let its launcher run horovodrun --host-discovery-script "
-                    f"{names.DISCOVER_HOSTS_PATH}. That takes a new launcher: edit the job, then "
-                    f"type `{names.adopt(view.name, view.namespace)}` (training restarts from its "
-                    "last checkpoint)"
-                )
-            verb = "is" if len(surplus) == 1 else "are"
-            yield warning(
-                NOT_ELASTIC,
-                f"{listed(surplus)} {verb} kept beyond the size, {phrases.workers(view.replicas)}: "
-                f"the job is not elastic. To make it elastic, {remedy}",
-            )
+    if view.elastic:
+        yield from _slots(view)
+    elif not view.facts.elastic:
+        yield from _kept(view)
+
+
+def _kept(view: JobView) -> Iterable[Note]:
+    """Yield a notice on the workers beyond the size of a plain job."""
+    surplus = [worker.ref.name for worker in view.surplus if not worker.facts.deleting]
+    if not surplus:
         return
+    remedy = f'remove its annotation {names.ENABLED}="false"'
+    if view.policy.enabled is not False:
+        remedy = (
+            "let its launcher run horovodrun --host-discovery-script "
+            f"{names.DISCOVER_HOSTS_PATH}. That takes a new launcher: edit the job, then "
+            f"type `{names.adopt(view.name, view.namespace)}` (training restarts from its "
+            "last checkpoint)"
+        )
+    verb = "is" if len(surplus) == 1 else "are"
+    yield warning(
+        NOT_ELASTIC,
+        f"{listed(surplus)} {verb} kept beyond the size, {phrases.workers(view.replicas)}: "
+        f"the job is not elastic. To make it elastic, {remedy}",
+    )
+
+
+def _slots(view: JobView) -> Iterable[Note]:
+    """Yield a notice if the job asks for other slots than its running driver was told."""
     published = view.config.published if view.config else None
-    if (
-        view.driver_running
-        and published
-        and published.hosts
-        and published.slots != view.facts.slots
-    ):
+    if published is None or not published.hosts or not view.driver_running:
+        return
+    if published.slots != view.facts.slots:
         yield warning(
             "SlotsUnchanged",
             f"{names.launcher(view.name)} keeps slotsPerWorker {published.slots} while it runs; "
@@ -411,11 +440,9 @@ def given_up(view: JobView, worker: WorkerState) -> Note:
     delays = REPLACED if worker.failed else RENAMED
     times, wait = len(delays.delays) + 1, phrases.duration(delays.given_up_for)
     if worker.failed:
-        advice = (
-            "; raise resources.limits.memory of the workers"
-            if worker.pod.facts.out_of_memory
-            else ""
-        )
+        advice = ""
+        if worker.pod.facts.out_of_memory:
+            advice = "; raise resources.limits.memory of the workers"
         last = worker.pod.facts.last_state or "Failed"
         why = (
             f"{worker.name} failed {times} times (last: {last}{advice}) and is not replaced "

@@ -27,6 +27,7 @@ driver hangs when it speaks to rank 0.
 """
 
 from collections.abc import Collection
+from typing import NamedTuple
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import drain, host_list, lost_ranks
@@ -47,26 +48,38 @@ NEW_FOR = 120.0
 _NUMBERS = 9
 
 
+class Reminder(NamedTuple):
+    """A reminder that is due, or the time of the next."""
+
+    #: The pods about which the driver is to be reminded now.
+    about: tuple[str, ...] = ()
+    #: The time at which to look again (seconds since the epoch); None if only a change matters.
+    again_at: float | None = None
+
+
+NO_REMINDER = Reminder()
+
+
 def may_remind(state: JobState) -> bool:
     """Tell whether a driver runs that can be reminded: the list is ours, and names lead to pods.
 
     A command that cannot be read may run Horovod; what mpirun does with a name is not known.
     """
     view, config = state.view, state.view.config
-    if config is None or config.published is None or not (config.signed and state.may_number):
+    if view.foreign or not view.driver_running or not state.may_number:
         return False
-    if view.foreign:
+    if config is None or config.published is None or not config.signed:
         return False
     launch = view.facts.launch
-    if launch is not None and launch.program in MPIRUN:
-        return False
-    return view.driver_running
+    return launch is None or launch.program not in MPIRUN
 
 
 def count(state: JobState) -> int:
     """Return the number of reminders that the driver got since the last change of the list."""
     reminded = state.view.memory.reminded
-    return reminded.count if reminded and not _is_of_another_driver(state) else 0
+    if reminded is None or _is_of_another_driver(state):
+        return 0
+    return reminded.count
 
 
 def is_over(state: JobState) -> bool:
@@ -91,21 +104,21 @@ def following(state: JobState, published: Collection[str]) -> str:
     return names.reminder(pod, number) if pod else ""
 
 
-def due(state: JobState, *, changes_at: float | None) -> tuple[tuple[str, ...], float | None]:
-    """Return the pods about which the driver is to be reminded now, or when to look again.
+def due(state: JobState, *, changes_at: float | None) -> Reminder:
+    """Return the reminder that is due.
 
     `changes_at` is the time of the next change of the list, which says the same; None without one.
     """
     shown_at, now = state.launcher.shown_at, state.now
     if shown_at is None or is_over(state) or not may_remind(state):
-        return (), None
+        return NO_REMINDER
     pods = tuple(worker.name for worker in _unheard(state, shown_at))
-    at = max(shown_at + PAUSES[count(state)], state.resume_at)
     if not pods or not _is_whole(state):
-        return (), None
+        return NO_REMINDER
+    at = max(shown_at + PAUSES[count(state)], state.resume_at)
     if changes_at is not None and changes_at <= max(at, now):
-        return (), None
-    return (pods, None) if at <= now else ((), at)
+        return NO_REMINDER
+    return Reminder(about=pods) if at <= now else Reminder(again_at=at)
 
 
 def remembered(state: JobState, *, is_change: bool, reminds: bool) -> Reminded | None:
@@ -126,7 +139,9 @@ def is_new(state: JobState, pod: str) -> bool:
 
 def _present(state: JobState) -> str:
     config = state.view.config
-    return config.published.reminder if config and config.published else ""
+    if config is None or config.published is None:
+        return ""
+    return config.published.reminder
 
 
 def _is_of_another_driver(state: JobState) -> bool:

@@ -104,6 +104,15 @@ def of_this_pod(before: Mapping[str, Tries], worker: Worker) -> Tries | None:
     return last if last is not None and last.uid == worker.ref.uid else None
 
 
+def counted(last: Tries | None, uid: str, *, now: float) -> Tries:
+    """Return the count with this pod; the same pod is counted once."""
+    if last is None:
+        return Tries(count=1, at=now, uid=uid)
+    if last.uid == uid:
+        return last
+    return Tries(count=last.count + 1, at=now, uid=uid)
+
+
 def in_order(pods: Iterable[str], *, job: str) -> tuple[str, ...]:
     """Return workers of a job in numeric order, after names that are no worker's."""
     indices = {pod: names.worker_index(pod, job=job) for pod in pods}

@@ -43,7 +43,7 @@ class KubeQueue(Capability, Shown):
     #: KubeQueue is installed.
     known: bool = True
 
-    name = "KubeQueue"
+    name = "kube-queue"
 
     @classmethod
     def asked(cls, job: MPIJob, known: Policy) -> tuple[CapabilityFacts | None, Sequence[Problem]]:  # noqa: ARG003

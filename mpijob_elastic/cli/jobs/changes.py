@@ -71,7 +71,7 @@ def sized(asked: Asked, *, waits: bool) -> Decide:
         size = asked.to if asked.to is not None else view.replicas + (by if asked.grows else -by)
         grows = size >= view.replicas if asked.grows is None else asked.grows
         _refuse_direction(view, size, grows=grows)
-        holds = state.wishes.suspend or state.wishes.held.get(names.launcher(view.name))
+        holds = state.wishes.suspended_by or state.wishes.held.get(names.launcher(view.name))
         if holds and waits:
             how = (
                 f"is suspended by {holds}"

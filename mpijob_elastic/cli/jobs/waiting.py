@@ -186,7 +186,7 @@ def trains(seen: Seen, *, size: int) -> Progress:
         if waits
         else ""
     )
-    stop = seen.state.wishes.suspend
+    stop = seen.state.wishes.suspended_by
     return Progress(
         stages=stages,
         done=len(wanted) == size and not waits,
@@ -216,7 +216,7 @@ def shrinks(seen: Seen, *, size: int, leaving: int) -> Progress:
 
 def stops(seen: Seen) -> Progress:
     """Return the progress of a job towards a suspension."""
-    view, stop = seen.snapshot.view, seen.state.wishes.suspend
+    view, stop = seen.snapshot.view, seen.state.wishes.suspended_by
     runs = [pod.ref.name for pod in view.pods if not pod.facts.held_back]
     of = max(len(view.pods), view.replicas + 1)
     going = (

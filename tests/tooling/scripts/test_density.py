@@ -92,7 +92,9 @@ def product(**rooms: str) -> dict[PurePath, ast.Module]:
             id="a method",
         ),
         pytest.param(
-            {"a": "class A(job_facts.Known[F]):\n    gate = 'a'"}, {"gate": "a"}, id="an attribute"
+            {"a": "class A(job_facts.CapabilityFacts[F]):\n    gate = 'a'"},
+            {"gate": "a"},
+            id="an attribute",
         ),
         pytest.param(
             {"a": "class A(CapabilityFacts):\n    gate: str = 'a'"},
@@ -130,13 +132,15 @@ def product(**rooms: str) -> dict[PurePath, ast.Module]:
 def test_an_extension_point_that_one_capability_uses(
     rooms: dict[str, str], used_once: dict[str, str]
 ) -> None:
-    assert density.used_once(product(**rooms))["Known"] == used_once
+    assert density.used_once(product(**rooms))["CapabilityFacts"] == used_once
 
 
 def test_a_base_class_that_has_moved_is_named() -> None:
     trees = product()
-    del trees[density.BASES["Known"]]
-    with pytest.raises(LookupError, match=r"no class Known in mpijob_elastic/model/job_facts\.py"):
+    del trees[density.BASES["CapabilityFacts"]]
+    with pytest.raises(
+        LookupError, match=r"no class CapabilityFacts in mpijob_elastic/model/job_facts\.py"
+    ):
         density.used_once(trees)
 
 
