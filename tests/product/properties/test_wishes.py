@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import decide, derive, moves
+from mpijob_elastic.decide import capability, decide, derive, moves
 from mpijob_elastic.decide.actions import (
     DeleteLauncher,
     DeleteWorkers,
@@ -43,6 +43,8 @@ from mpijob_elastic.decide.wishes import (
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import LauncherPhase
 from tests.builders import NOW
+from tests.product.properties.pairs import PAIRS
+from tests.product.properties.pairs import drawn as met
 from tests.product.properties.views import lived
 from tests.simulated_writes import run
 
@@ -306,3 +308,11 @@ def test_the_order_of_capabilities_decides_no_more_than_who_speaks_first(seed: i
     assert [(worker.wanted, worker.leaves) for worker in one.workers] == [
         (worker.wanted, worker.leaves) for worker in other.workers
     ]
+
+
+@given(st.sampled_from(PAIRS), seeds)
+def test_each_wish_names_its_author(pair: tuple[str, str], seed: int) -> None:
+    """The history and the queues tell by the author whose wish it is."""
+    view = met(pair, seed)
+    for each in capability.of(view):
+        assert {wish.by for wish in each.wishes(view, now=NOW)} <= {each.name}
