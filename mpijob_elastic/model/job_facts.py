@@ -50,11 +50,6 @@ class CapabilityFacts:
         return True
 
     @property
-    def rations(self) -> bool:
-        """True if somebody else allows each worker to start, so that workers start one by one."""
-        return False
-
-    @property
     def sized(self) -> bool:
         """True if the MPIJob asks for something that needs an elastic job."""
         return False

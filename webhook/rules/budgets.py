@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 
+from mpijob_elastic import names
 from mpijob_elastic.kube.meta import KubeObject
 from mpijob_elastic.kube.resources import BUDGETS, Resource
 from mpijob_elastic.model import budgets
@@ -46,6 +47,6 @@ def _blocking(job: JobFacts, lookup: Lookup, *, ready: int) -> Iterator[BudgetFa
 
 def _ready(job: JobFacts) -> int:
     """Return how many workers run for sure: parked workers do not, and extras may wait."""
-    is_rationed = job.elastic and any(known.rations for known in job.asked)
+    is_rationed = job.elastic and names.GATE_QUEUED in job.gates
     least = job.policy.min_replicas if is_rationed else None
     return min(job.workers, least or job.workers)

@@ -78,6 +78,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 class Scaled(CapabilityFacts):
     """The annotation that says which request set the size last."""
 
+    asks = False
     by: str
 
 

@@ -15,7 +15,7 @@ own: the only additional write that a change costs. Without a time to drain the 
 are counted in the write of the list.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -103,26 +103,21 @@ def following(state: JobState, sized: Sized, published: Collection[str]) -> Reco
     It differs from the record in the memory only if there is something to write.
     """
     view, kept = state.view, remembered(state.view.memory.own.get(NAME))
-    base = _base(view, kept)
     if not view.elastic or state.wishes.suspend or state.stopped or state.edited:
         return kept
+    base, listed = _base(view, kept), frozenset(published)
+    is_list_new = listed != view.host_of.keys()
     if base is None:
-        return _first(view) if set(published) != set(view.host_of) else None
-    wanted, listed = set(view.wanted_names), set(published)
-    asked, is_list_new = _asked(state, base, sized), listed != set(view.host_of)
-    if not (is_list_new or listed == wanted or len(asked) > 1):
+        return _first(view) if is_list_new else None
+    asked, is_complete = _asked(state, base, sized), listed == {*view.wanted_names}
+    if not (is_list_new or is_complete or len(asked) > 1):
         asked = []  # the next change of the list brings it
-    lost = _lost(state, listed) if is_list_new else None
-    # A change that another size has followed is over.
-    found = asked or base.changes
-    last = max((index for index, change in enumerate(found) if change.by), default=0)
-    over, still = [*found[:last]], [*found[last:]]
-    if lost:
-        over, still = [*asked[:-1]], [*(change for change in still if not _is_over(change)), lost]
-    if listed == wanted:
-        still = [
-            replace(one, listed=_since(state, one)) if one.listed is None else one for one in still
-        ]
+    over, still = _split(asked or base.changes)
+    if is_list_new and (lost := _lost(state, listed)):
+        over = asked[:-1]
+        still = [*(change for change in still if not _is_over(change)), lost]
+    if is_complete:
+        still = [_listed(state, change) for change in still]
     if is_list_new:
         still[-1:] = [_cut_at_once(state, change, listed) for change in still[-1:]]
     elif not asked:
@@ -134,16 +129,38 @@ def following(state: JobState, sized: Sized, published: Collection[str]) -> Reco
     if asked:
         marked = history.read_change(sized.change)
         base = replace(_first(view), marked=marked.key if marked else base.marked)
-    records = (replace(base, changes=changes[start:]) for start in range(MOST + 1))
-    # An annotation written by somebody else may be longer than ours, and a record that is too long
-    # to be read would be written for ever.
+    return _shortened(replace(base, changes=changes))
+
+
+def _split(changes: Sequence[Change]) -> tuple[list[Change], list[Change]]:
+    """Return the changes that are over because another size has followed, and the others."""
+    last = max((index for index, change in enumerate(changes) if change.by), default=0)
+    return [*changes[:last]], [*changes[last:]]
+
+
+def _listed(state: JobState, change: Change) -> Change:
+    """Return the change with the time after which the list was as the size asks."""
+    if change.listed is not None:
+        return change
+    return replace(change, listed=_since(state, change))
+
+
+def _shortened(record: Record) -> Record:
+    """Return the record without its oldest changes, as far as it is too long.
+
+    An annotation written by somebody else may be longer than ours, and a record that is too long to
+    be read would be written for ever.
+    """
+    records = (replace(record, changes=record.changes[start:]) for start in range(MOST + 1))
     return next(one for one in records if len(rendered(one)) <= LARGEST_OWN)
 
 
 def unrecorded(state: JobState, sized: Sized) -> Change | None:
     """Return the last change of size that the history does not have yet, None without one."""
     base = _base(state.view, remembered(state.view.memory.own.get(NAME)))
-    asked = _asked(state, base, sized) if base and state.view.elastic else []
+    if base is None or not state.view.elastic:
+        return None
+    asked = _asked(state, base, sized)
     return asked[-1] if asked else None
 
 
@@ -159,23 +176,17 @@ def _base(view: JobView, kept: Record | None) -> Record | None:
 
 def _asked(state: JobState, base: Record, sized: Sized) -> list[Change]:
     """Return the changes of size since `base`: the one on the MPIJob, and the current one."""
-    view, marked = state.view, history.read_change(sized.change)
-    if marked and (
-        marked.before != base.size
-        or marked.key in {base.marked, *(one.key for one in base.changes)}
-    ):
-        marked = None
+    view, marked = state.view, _marked(base, sized)
     before = marked.after if marked else base.size
     first = [marked] if marked else []
     if before == view.replicas:
         return first
+    at, cause, by, note = sized.at, _cause(view, sized), sized.by, ""
     # A change on the MPIJob that is no parking has set another size meanwhile.
     is_size_kept = marked is None or marked.note in (_PARKED, _UNPARKED)
     if is_size_kept and _is_same_size(view, base, sized):
         at, by = _edit(state, base, marked, sized)
         cause, note = _USER, _PARKED if view.replicas < before else _UNPARKED
-    else:
-        at, cause, by, note = sized.at, _cause(view, sized), sized.by, ""
     now = Change(
         at=honest(at, now=state.now) or round(state.now, 1),
         cause=cause,
@@ -185,6 +196,15 @@ def _asked(state: JobState, base: Record, sized: Sized) -> list[Change]:
         note=note,
     )
     return [*first, now]
+
+
+def _marked(base: Record, sized: Sized) -> Change | None:
+    """Return the change that stands on the MPIJob, unless the record has it or knows another."""
+    marked = history.read_change(sized.change)
+    if marked is None or marked.before != base.size:
+        return None
+    known = {base.marked, *(change.key for change in base.changes)}
+    return None if marked.key in known else marked
 
 
 def _is_same_size(view: JobView, base: Record, sized: Sized) -> bool:
@@ -251,12 +271,9 @@ def _why(state: JobState, pod: str) -> tuple[str, str]:
         return _FAILURE, "its pod is gone"
     if worker.pod.facts.node_gone_at:
         return _NODE, f"its node {worker.pod.facts.node} is gone"
-    return (
-        _FAILURE,
-        "its rank is lost"
-        if worker.rank_lost
-        else worker.pod.facts.last_state or "it is not Ready",
-    )
+    if worker.rank_lost:
+        return _FAILURE, "its rank is lost"
+    return _FAILURE, worker.pod.facts.last_state or "it is not Ready"
 
 
 def _is_over(change: Change) -> bool:

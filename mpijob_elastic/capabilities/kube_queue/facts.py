@@ -58,7 +58,7 @@ class Held(CapabilityFacts):
 
     def findings(self, job: JobFacts) -> Iterable[str]:
         """Yield a warning if Kueue queues the job as well, because it then gets no QueueUnit."""
-        if job.elastic and any(known.rations for known in job.asked):
+        if job.elastic and names.GATE_QUEUED in job.gates:
             yield (
                 f"{KUBEQUEUE_SUSPEND} holds a job with a queue of Kueue "
                 "for ever: it gets no QueueUnit"

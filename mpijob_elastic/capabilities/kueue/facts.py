@@ -78,11 +78,6 @@ class Asked(CapabilityFacts):
         """True if it waits for quota, here or elsewhere."""
         return self.gate != ""
 
-    @property
-    def rations(self) -> bool:
-        """True if it is in a queue here."""
-        return self.queue != ""
-
     def findings(self, job: JobFacts) -> Iterable[str]:
         """Yield a warning if workers that stay after the job's end run without quota."""
         if self.queue and job.clean_pod_policy not in ("Running", "All"):

@@ -15,7 +15,7 @@ then a copy of the job, which names the Workload. It copies the status back, and
 specs again.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue.actions import (
@@ -98,48 +98,86 @@ def _named(queue: str) -> str:
     return f"queue {queue} of Kueue" if queue else ""
 
 
-def due(state: JobState, queue: Queue) -> Iterator[Action]:
-    """Yield the writes that are due now."""
+def due(state: JobState, queue: Queue) -> Iterable[Action]:
+    """Return the writes that are due now."""
     view = state.view
     if view.facts.deleting:
-        return
-    base, workloads = queue.base(view.name), queue.workloads.values()
+        return ()
+    base = queue.base(view.name)
     instead = _of_multikueue(view, queue, base)
     if view.facts.finished and not instead:
-        yield from _finished(view, queue)
-    elif instead is not None:
-        yield from instead
-    elif not queue.name or (base and _is_stale(view, queue, base)):
-        yield from (DeleteWorkload(ref=found.metadata) for found in workloads)
-    elif over := [
-        found for found in workloads if found.finished and not (queue.prebuilt and found is base)
-    ]:
-        # Somebody has taken the job's end back, and a finished Workload is never granted again.
-        yield from (DeleteWorkload(ref=found.metadata) for found in over)
-    elif state.wishes.suspend:
-        if demand.nothing_runs(view):
-            cleared = [ClearWorkload(workload=base)] if base and base.preempted else []
-            yield from cleared
-            kept = (
-                base if cleared or queue.prebuilt else None
-            )  # MultiKueue sends a job again whose Workload is gone
-            yield from (
-                DeleteWorkload(ref=found.metadata) for found in workloads if found is not kept
-            )
-    elif base is None:
-        # Pods that run already, because the webhook was away or the label is new, ask for quota as
-        # well, and go on meanwhile.
-        if pods := demand.pod_sets(view, workers=asked(view)):
-            name, priority = (
-                names.launcher(view.name),
-                (view.facts.of(Asked) or Asked()).priority_class,
-            )
-            yield CreateWorkload(name=name, queue=queue.name, priority_class=priority, pods=pods)
-    else:
-        yield from _started(view, base)
-        yield from _owned(view, queue, base)
-        yield from _extras(view, queue, base)
-        yield from _given_back(view, queue, base)
+        return _finished(view, queue)
+    if instead is not None:
+        return instead
+    return _of_queue(state, queue, base)
+
+
+def _of_queue(state: JobState, queue: Queue, base: Workload | None) -> Iterable[Action]:
+    """Return the writes that are due for a queue of this cluster."""
+    view = state.view
+    if not queue.name or (base and _is_stale(view, queue, base)):
+        return _deletions(queue.workloads.values())
+    # Somebody has taken the job's end back, and a finished Workload is never granted again.
+    if over := _over(queue, base):
+        return _deletions(over)
+    if state.wishes.suspend:
+        return _suspended(view, queue, base)
+    if base is None:
+        return _asking(view, queue)
+    return _running(view, queue, base)
+
+
+def _deletions(workloads: Iterable[Workload]) -> list[Action]:
+    return [DeleteWorkload(ref=found.metadata) for found in workloads]
+
+
+def _over(queue: Queue, base: Workload | None) -> list[Workload]:
+    """Return the finished Workloads, without the one that MultiKueue made."""
+    finished = [found for found in queue.workloads.values() if found.finished]
+    if queue.prebuilt:
+        return [found for found in finished if found is not base]
+    return finished
+
+
+def _suspended(view: JobView, queue: Queue, base: Workload | None) -> list[Action]:
+    """Return the writes that give the quota of a suspended job back, once nothing runs."""
+    if not demand.nothing_runs(view):
+        return []
+    cleared: list[Action] = []
+    if base and base.preempted:
+        cleared.append(ClearWorkload(workload=base))
+    # MultiKueue sends a job again whose Workload is gone.
+    kept = base if cleared or queue.prebuilt else None
+    gone = [found for found in queue.workloads.values() if found is not kept]
+    return [*cleared, *_deletions(gone)]
+
+
+def _asking(view: JobView, queue: Queue) -> list[Action]:
+    """Return the request of quota for a job that has none.
+
+    Pods that run already, because the webhook was away or the label is new, ask for quota as well,
+    and go on meanwhile.
+    """
+    pods = demand.pod_sets(view, workers=asked(view))
+    if not pods:
+        return []
+    of_job = view.facts.of(Asked) or Asked()
+    return [
+        CreateWorkload(
+            name=names.launcher(view.name),
+            queue=queue.name,
+            priority_class=of_job.priority_class,
+            pods=pods,
+        )
+    ]
+
+
+def _running(view: JobView, queue: Queue, base: Workload) -> Iterator[Action]:
+    """Yield the writes for a job that has asked for its quota."""
+    yield from _started(view, base)
+    yield from _owned(view, queue, base)
+    yield from _extras(view, queue, base)
+    yield from _given_back(view, queue, base)
 
 
 def _of_multikueue(view: JobView, queue: Queue, base: Workload | None) -> Sequence[Action] | None:
