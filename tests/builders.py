@@ -100,6 +100,7 @@ def _facts(thing: object, known: Any, **facts: Any) -> Any:
         if "spec_elastic" in facts:
             facts["elastic"] = facts.pop("spec_elastic")
         facts |= _asked(known, facts)
+        facts["policy"] = room_words.of_policy(facts.get("policy", known.policy), facts)
         if "namespace" in facts:
             facts["metadata"] = msgspec.structs.replace(
                 facts.get("metadata", known.metadata), namespace=facts.pop("namespace")

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.parking import PARKED
-from mpijob_elastic.capabilities.sizes import SIZES
 from mpijob_elastic.kube.resources import MPI_JOBS
+from mpijob_elastic.names import PARKED, SIZES
 from tests.queued_cluster import parked, size_of
 from tests.queued_histories import MOST, History, least_of
 

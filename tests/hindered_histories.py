@@ -10,8 +10,8 @@ from typing import ClassVar
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue.facts import WORKLOADS
-from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
+from mpijob_elastic.names import SUSPEND
 from tests.loop_histories import QUIET, LoopHistory
 from tests.queued_cluster import NAMESPACE, holds, pods_of
 from tests.queued_histories import History, Step, may_run

@@ -28,7 +28,6 @@ from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.writer import Outdated, Writer
 from mpijob_elastic.capabilities import admission, live
 from mpijob_elastic.capabilities.kueue.facts import WORKLOADS
-from mpijob_elastic.capabilities.parking import PARKED
 from mpijob_elastic.controller.recheck import LiveRecheck
 from mpijob_elastic.controller.reconcile import Reconciler
 from mpijob_elastic.controller.remembered import Refusals, ScaleTimes, SeenTimes
@@ -41,6 +40,7 @@ from mpijob_elastic.kube.store import StaleList
 from mpijob_elastic.model.job import JobView, parse_script
 from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.model.wire import timestamp
+from mpijob_elastic.names import PARKED
 from mpijob_elastic.observe.caches import Caches
 from mpijob_elastic.observe.watching import JobKey
 from mpijob_elastic.telemetry.metrics import Metrics

@@ -14,8 +14,8 @@ from mpijob_elastic.capabilities.et_operator.facts import (
     SUCCEEDED,
 )
 from mpijob_elastic.capabilities.et_operator.live import OPTION
-from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.kube.resources import MPI_JOBS
+from mpijob_elastic.names import SUSPEND
 from tests.doubles.api import Object
 from tests.free_histories import FreeHistory
 from tests.queued_cluster import NAMESPACE, Cluster

@@ -1,4 +1,7 @@
-"""What tests say of each capability, in a module of tests/rooms each, so that one can be taken away with its words."""
+"""What tests say of each capability and of what users ask of the core, in a module of tests/rooms each.
+
+So a capability can be taken away with its words.
+"""
 
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping
@@ -12,6 +15,7 @@ from typing import Any
 from mpijob_elastic.capabilities import told
 from mpijob_elastic.decide.actions import Action, Patch, PodSet
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.policy import Policy
 
 # By type: what an MPIJob asks for, or what was seen; None for nothing.
 ByType = Mapping[type, Any]
@@ -23,7 +27,8 @@ Change = Callable[[ByType, Any], ByType]
 class Words:
     """The words for one capability.
 
-    asked, seen: a fact of a job by its name, and what is known once that fact is so. pod: the same
+    asked, seen: a fact of a job by its name, and what is known once that fact is so. policy: the same of
+    an annotation of the core. pod: the same
     of a worker, and what its pod says. nothing: what is as good as not seen. plan: its actions in
     words. said: actions, and what the command line says of each. patches: its patches, each with
     the object before and what of it then is another. queues: its actions only ask for quota, delete
@@ -34,6 +39,7 @@ class Words:
     """
 
     asked: Mapping[str, Change] = field(default_factory=dict)
+    policy: Mapping[str, Callable[[Policy, Any], Policy]] = field(default_factory=dict)
     seen: Mapping[str, Change] = field(default_factory=dict)
     pod: Mapping[str, Callable[[Any], Mapping[str, Any]]] = field(default_factory=dict)
     nothing: tuple[object, ...] = ()
@@ -72,6 +78,15 @@ def after(
             if name in facts:
                 known = {**known, **change(known, facts.pop(name))}
     return known
+
+
+def of_policy(policy: Policy, facts: dict[str, Any]) -> Policy:
+    """The policy once these facts are so; takes those away that are annotations of the core."""
+    for words in rooms():
+        for name, change in words.policy.items():
+            if name in facts:
+                policy = change(policy, facts.pop(name))
+    return policy
 
 
 def of_pod(facts: dict[str, Any]) -> dict[str, Any]:

@@ -70,4 +70,5 @@ def _asks(view: JobView) -> _Asks:
     facts = view.facts
     # Who edited anything else, and our own marks, must not begin the count anew.
     asked = tuple(known for known in facts.asked if known.asks)
-    return facts.metadata.uid, facts.replicas, facts.elastic, asked
+    policy = facts.policy.suspend, facts.policy.sizes, facts.policy.parked
+    return facts.metadata.uid, facts.replicas, facts.elastic, policy, asked

@@ -22,14 +22,8 @@ from mpijob_elastic.capabilities.kube_queue import KubeQueue
 from mpijob_elastic.capabilities.kueue import HOLDING as WORKLOADS
 from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
-from mpijob_elastic.capabilities.parking import ANNOTATION as PARKED_ANNOTATION
-from mpijob_elastic.capabilities.parking import PARKED, Parking
 from mpijob_elastic.capabilities.run_policy import ANNOTATION as RUN_POLICY
 from mpijob_elastic.capabilities.run_policy import Runs
-from mpijob_elastic.capabilities.sizes import ANNOTATION as SIZES_ANNOTATION
-from mpijob_elastic.capabilities.sizes import SIZES, Sizes
-from mpijob_elastic.capabilities.suspension import ANNOTATION as SUSPEND_ANNOTATION
-from mpijob_elastic.capabilities.suspension import SUSPEND, Suspension
 from mpijob_elastic.decide.capability import Capability, Holding
 from mpijob_elastic.model import job_facts, mpijob, policy
 from mpijob_elastic.model.job import Attached, JobView
@@ -40,20 +34,17 @@ from mpijob_elastic.model.policy import Annotation
 
 __all__ = ["ALL", "GROUPS", "HOLDINGS", "KEYS", "POD_MARKS", "node_signs", "of", "read", "told"]
 # The annotations and labels of capabilities that a command writes.
-__all__ += ["GANG", "LABEL_QUEUE", "PARKED", "SIZES", "SUSPEND"]
+__all__ += ["GANG", "LABEL_QUEUE"]
 
 ALL: tuple[type[Capability], ...] = (
     # What suspends a job comes first: its reason is the first that a user reads.
-    Suspension,
     Runs,
     KubeQueue,
     # Queues of quota come before gangs: a pod that waits for quota waits for no gang.
     Kueue,
     Gangs,
-    # What sets the size comes after what lets the pods start, and before what bounds the size.
+    # What sets the size comes after what lets the pods start.
     Autoscaling,
-    Sizes,
-    Parking,
     # A worker that a queue takes back and whose node goes is told of by the queue.
     Disruption,
     EtOperator,
@@ -61,14 +52,11 @@ ALL: tuple[type[Capability], ...] = (
     History,
 )
 
-# The annotations that users write.
+# The annotations of capabilities that users write.
 ANNOTATIONS: tuple[Annotation, ...] = (
-    SUSPEND_ANNOTATION,
     RUN_POLICY,
     GANG_ANNOTATION,
     *AUTOSCALING.values(),
-    SIZES_ANNOTATION,
-    PARKED_ANNOTATION,
 )
 KEYS = policy.KEYS.union(annotation.key for annotation in ANNOTATIONS)
 # The labels and annotations by which schedulers know pods that start together.

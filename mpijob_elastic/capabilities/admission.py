@@ -9,11 +9,11 @@ from collections.abc import Callable
 from mpijob_elastic.capabilities.disruption.hook import Evictions
 from mpijob_elastic.capabilities.gangs.admission import GangAdmission
 from mpijob_elastic.capabilities.kueue.admission import KueueAdmission
-from mpijob_elastic.capabilities.parking.admission import ParkingAdmission
 from mpijob_elastic.capabilities.run_policy.admission import RunPolicyAdmission
-from mpijob_elastic.capabilities.sizes.admission import SizesAdmission
 from mpijob_elastic.kube.writer import ApiWriter
 from webhook.rules.optional import Admission, Hook, ReviewContext
+from webhook.rules.parking import ParkingAdmission
+from webhook.rules.sizes import SizesAdmission
 
 ALL: tuple[Admission, ...] = (
     RunPolicyAdmission(),

@@ -5,6 +5,7 @@ launcher was shown. Then comes each worker, and then what follows from all worke
 """
 
 from dataclasses import fields, replace
+from itertools import chain
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import (
@@ -45,8 +46,8 @@ UNCOUNTED_AFTER = 10.0
 def derive(view: JobView, *, now: float) -> JobState:
     """Return the state of the job at time `now` (seconds since the epoch)."""
     wishes = NOTHING
-    if view.capabilities:
-        wished = capability.wishes(view, now=now)
+    if view.capabilities or view.policy.suspend:
+        wished = chain(suspend.of_user(view), capability.wishes(view, now=now))
         wishes = gather(wished, may_suspend=view.facts.acts_elastic)
         size = suspend.size(view, wishes)
         view = view if size == view.replicas else replace(view, replicas=size)

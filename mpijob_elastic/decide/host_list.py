@@ -94,7 +94,7 @@ def following(state: JobState) -> Next:
     target = {
         worker.name: worker for worker in state.workers if _should_be_published(state, worker)
     }
-    sized = _sized(state) if state.view.facts.asked else ()
+    sized = _sized(state) if state.view.policy.sizes else ()
     if sized:
         target = {pod: target[pod] for pod in sized if pod in target}
     allowed = {*state.view.role.exec_names} if state.view.role else ()

@@ -5,9 +5,10 @@ keeps a restart from repeating an Event, and tells at a glance what the job wait
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import capability, frozen_execs, handover, moves, pace
+from mpijob_elastic.decide import capability, frozen_execs, handover, moves, pace, parking
 from mpijob_elastic.decide.actions import Note, TellUser, normal, warning
 from mpijob_elastic.decide.frozen_execs import LATE_AFTER
 from mpijob_elastic.decide.state import (
@@ -78,7 +79,7 @@ def tell(state: JobState) -> Step[TellUser]:
         _given_up(state),
         _stuck(state),
         _pending(state),
-        handover.contested(state),
+        handover.contested(state) if view.memory.mended else NOTHING_TOLD,
         missing,
     ]
     notes = [note for part in told for note in part.notes]
@@ -98,10 +99,10 @@ def _missing(state: JobState) -> Told:
 
 
 def _waits_with_notice(state: JobState) -> bool:
-    """Tell whether a launcher waits at a gate, and a capability says what it waits for."""
+    """Tell whether a launcher waits at a gate, and a notice says what the job does without."""
     launcher = state.view.launcher
     is_held = launcher is not None and launcher.facts.gates != ()
-    return is_held and any(_of_capabilities(state))
+    return is_held and any(chain(_of_capabilities(state), parking.notes(state)))
 
 
 def _holds_next_launcher(state: JobState) -> bool:
@@ -264,6 +265,8 @@ def of_job(state: JobState) -> Iterator[Note]:
     if not view.facts.elastic and view.facts.acts_elastic:
         yield _still_elastic(view)
     yield from _of_capabilities(state)
+    if view.placeholders:
+        yield from parking.notes(state)
     yield from _of_objects(state)
     yield from _size(view)
     if view.deleted:
@@ -386,9 +389,28 @@ def _size(view: JobView) -> Iterable[Note]:
     if not view.facts.size_known:
         yield size_unknown(view)
     if view.elastic:
+        yield from _size_not_allowed(view)
         yield from _slots(view)
     elif not view.facts.elastic:
         yield from _kept(view)
+
+
+def _size_not_allowed(view: JobView) -> Iterable[Note]:
+    """Yield a notice if the size is none that the job may have.
+
+    This happens after an edit while the webhook was away.
+    """
+    job, allowed = view.facts, view.policy.sizes
+    if allowed is None or not job.sizes or not job.replicas or job.workers in job.sizes:
+        return
+    most = job.size_at_most(job.workers)
+    trains = f"only {most} of its workers train" if most else "all of its workers train"
+    yield warning(
+        "SizeNotAllowed",
+        f"{job.workers} is not a size of {names.SIZES} ({allowed.text}): {trains}. Set "
+        f"Worker.replicas to {job.sizes_near(job.workers)}",
+        next_step=f"kubectl -n {view.namespace} edit mpijob {view.name}",
+    )
 
 
 def _kept(view: JobView) -> Iterable[Note]:

@@ -21,6 +21,7 @@ from mpijob_elastic.decide import (
     notices,
     overdue,
     pace,
+    parking,
     suspend,
 )
 from mpijob_elastic.decide.actions import (
@@ -85,7 +86,8 @@ def _own_writes(state: JobState) -> list[Action]:
     """
     freed = list(suspend.free(state)) if state.view.gated else []
     before_start = _writes(state, When.BEFORE_START) if freed else []
-    return [*before_start, *freed, *_writes(state, When.ANY_TIME)]
+    unparked = parking.writes(state) if state.view.placeholders else []
+    return [*before_start, *freed, *_writes(state, When.ANY_TIME), *unparked]
 
 
 def _writes(state: JobState, when: When) -> list[Action]:

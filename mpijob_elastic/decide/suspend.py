@@ -16,17 +16,24 @@ changes that a capability adds, once no reason holds the pod; so no capability c
 another reason holds. A worker that leaves keeps its gates.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import overdue
 from mpijob_elastic.decide.actions import DeleteLauncher, Gated, TellUser, Ungate, normal
 from mpijob_elastic.decide.state import REFUSED_OFTEN, JobState, deletable_at
 from mpijob_elastic.decide.step import NO_STEP, Step
-from mpijob_elastic.decide.wishes import Wishes
+from mpijob_elastic.decide.wishes import Suspend, Wishes
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Launcher, Worker
+
+
+def of_user(view: JobView) -> Iterable[Suspend]:
+    """Yield a wish while the user's annotation suspends the job."""
+    if view.policy.suspend:
+        ends_by = f"{names.PROGRAM} resume {view.name} -n {view.namespace}"
+        yield Suspend(by="user", why=f"annotation {names.SUSPEND}", ends_by=ends_by)
 
 
 def size(view: JobView, wishes: Wishes) -> int:

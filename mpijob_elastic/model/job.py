@@ -428,17 +428,15 @@ class JobView:
     @cached_property
     def wanted(self) -> Collection[int]:
         """Indices of the workers that the size asks for, in order."""
-        size, skips = self.replicas, self.facts.asked and self.skips
-        return (
-            dict.fromkeys(islice(filterfalse(skips.__contains__, count()), size))
-            if skips
-            else range(size)
-        )
+        size, skips = self.replicas, self.skips
+        if not skips:
+            return range(size)
+        return dict.fromkeys(islice(filterfalse(skips.__contains__, count()), size))
 
     @cached_property
     def skips(self) -> Collection[int]:
         """Indices of the workers that the job skips."""
-        return self.facts.skips if self.facts.asked else ()
+        return self.facts.skips
 
     @cached_property
     def missing(self) -> tuple[str, ...]:

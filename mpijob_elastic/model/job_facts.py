@@ -6,6 +6,7 @@ Controller, webhook, upgrade and command line read only these facts.
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import chain, count, islice
 from typing import TypeVar
 
@@ -33,11 +34,6 @@ class CapabilityFacts:
     An MPIJob that asks nothing of a capability has None instead. The core reads only these words;
     decide.capability has what a capability wants and does.
     """
-
-    #: The sizes that an elastic job may have, in order; empty if it may have any size.
-    sizes: Sequence[int] = ()
-    #: Indices of the workers that an elastic job skips.
-    skips: Collection[int] = frozenset()
 
     @property
     def gate(self) -> str:
@@ -168,7 +164,11 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def suspended(self) -> bool:
         """True if the MPIJob itself asks the job to stop; only an elastic job obeys."""
-        return self.acts_elastic and any(known.gate == names.GATE_SUSPENDED for known in self.asked)
+        if not self.acts_elastic:
+            return False
+        if self.policy.suspend:
+            return True
+        return any(known.gate == names.GATE_SUSPENDED for known in self.asked)
 
     @property
     def queued(self) -> bool:
@@ -225,17 +225,16 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def sizes(self) -> Sequence[int]:
         """The sizes that the job may have, in order; empty if it may have any size."""
-        return (
-            next((known.sizes for known in self.asked if known.sizes), ())
-            if self.acts_elastic
-            else ()
-        )
+        allowed = self.policy.sizes
+        return allowed.sizes if allowed and self.acts_elastic else ()
 
     @property
-    def skips(self) -> Collection[int]:
+    def skips(self) -> AbstractSet[int]:
         """The indices of workers that the job skips; none if the size is a typing error."""
-        may_skip = self.acts_elastic and self.replicas <= bounds.MOST_WORKERS
-        return next((known.skips for known in self.asked if known.skips), ()) if may_skip else ()
+        parked = self.policy.parked
+        if parked is None or not self.acts_elastic or self.replicas > bounds.MOST_WORKERS:
+            return frozenset()
+        return parked
 
     @property
     def workers(self) -> int:
@@ -274,12 +273,23 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     def size_at_most(self, size: int) -> int:
         """Return the largest allowed size that is not above `size`; 0 if there is no such size."""
         sizes = self.sizes
-        return sizes[at - 1] if (at := bisect_right(sizes, size)) else 0 if sizes else size
+        if not sizes:
+            return size
+        at = bisect_right(sizes, size)
+        return sizes[at - 1] if at else 0
 
     def size_at_least(self, size: int) -> int:
         """Return the smallest allowed size that is not below `size`; 0 if there is no such size."""
         sizes = self.sizes
-        return sizes[at] if (at := bisect_left(sizes, size)) < len(sizes) else 0 if sizes else size
+        if not sizes:
+            return size
+        at = bisect_left(sizes, size)
+        return sizes[at] if at < len(sizes) else 0
+
+    def sizes_near(self, size: int) -> str:
+        """Return the neighbours of a size that the job may not have, in words."""
+        near = (self.size_at_most(size), self.size_at_least(size))
+        return " or ".join(str(other) for other in near if other)
 
     def size_down(self, size: int) -> int:
         """Return the largest allowed size not above `size`, or the smallest allowed size."""

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from mpijob_elastic import names
-from mpijob_elastic.model import phrases
+from mpijob_elastic.model import parking, phrases, sizes
 from mpijob_elastic.model.bounds import MOST_WORKERS
+from mpijob_elastic.model.sizes import AllowedSizes
 
 DEFAULT_DRAIN_TIMEOUT = 60.0
 LONGEST_DRAIN_TIMEOUT = 24 * 3600.0
@@ -26,6 +27,12 @@ class Policy:
     max_replicas: int | None = None
     drain_timeout: float = DEFAULT_DRAIN_TIMEOUT
     replace_failed_workers: bool | None = None
+    #: The job must wait.
+    suspend: bool | None = None
+    #: The sizes that the job may have, within its bounds.
+    sizes: AllowedSizes | None = None
+    #: The indices of the workers that the job does without.
+    parked: frozenset[int] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +67,26 @@ def parse(annotations: Mapping[str, str]) -> tuple[Policy, list[Problem]]:
         allowed = f"a number not above {names.MAX_REPLICAS} ({policy.max_replicas})"
         problems.append(problem(names.MIN_REPLICAS, annotations[names.MIN_REPLICAS], allowed))
         policy = replace(policy, min_replicas=None, max_replicas=None)
+    if policy.sizes:
+        bounded = _bounded(policy, policy.sizes)
+        if bounded is None:
+            problems.append(_out_of_bounds(policy, annotations[names.SIZES]))
+        policy = replace(policy, sizes=bounded)
     return policy, problems
+
+
+def _bounded(policy: Policy, allowed: AllowedSizes) -> AllowedSizes | None:
+    least, most = policy.min_replicas or 1, policy.max_replicas or MOST_WORKERS
+    return sizes.within(allowed, least=least, most=most)
+
+
+def _out_of_bounds(policy: Policy, text: str) -> Problem:
+    least, most = policy.min_replicas or 1, policy.max_replicas or MOST_WORKERS
+    allowed = (
+        f"sizes, at least one of them between {names.MIN_REPLICAS} ({least}) and "
+        f"{names.MAX_REPLICAS} ({most})"
+    )
+    return problem(names.SIZES, text, allowed)
 
 
 def read(
@@ -127,6 +153,9 @@ _ANNOTATIONS: Mapping[str, Annotation] = {
         names.DRAIN_TIMEOUT, _drain_timeout, 'a duration from 0s to 24h, such as "90s" or "2m30s"'
     ),
     "replace_failed_workers": Annotation(names.REPLACE_FAILED_WORKERS, *_BOOLEAN),
+    "suspend": Annotation(names.SUSPEND, *_BOOLEAN),
+    "sizes": Annotation(names.SIZES, sizes.parse, sizes.ALLOWED),
+    "parked": Annotation(names.PARKED, parking.parse, parking.ALLOWED),
 }
 # The annotations of the core that users write.
 KEYS = frozenset(each.key for each in _ANNOTATIONS.values())

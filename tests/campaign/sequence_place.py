@@ -21,11 +21,11 @@ from kubernetes.aio.client import Configuration
 from lab.install import Installed
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.disruption.signs import Signs
-from mpijob_elastic.capabilities.sizes import parse
 from mpijob_elastic.controller.process import Controller
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.lease import LeaseTimes
 from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.model.sizes import parse
 from tests.campaign.sequence_rules import Version, record
 from tests.lab.controllers import settings_for
 from tests.lab.job import Job, Object, State
@@ -264,7 +264,8 @@ def mounts(state: State) -> bool:
 def unlike(job: Job, state: State) -> str:
     """Return what a whole job has and this does not, "" if nothing."""
     every, pods = job.workers(*range(state.replicas)), trainable(job, state)
-    sizes = [size for size in parse(state.sizes) or () if size <= len(pods)]
+    allowed = parse(state.sizes)
+    sizes = [size for size in allowed.sizes if size <= len(pods)] if allowed else []
     hosts = pods[: max(sizes)] if sizes else pods
     wanted = {
         "the workers": sorted(state.workers) == sorted(every) == sorted(state.running),

@@ -23,11 +23,11 @@ from mpijob_elastic import names
 from mpijob_elastic.capabilities.gangs.facts import GANG, VOLCANO, VOLCANO_GROUP
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.capabilities.run_policy import RUN_POLICY
-from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.install import overlays
 from mpijob_elastic.install.objects import by_identity
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.names import SUSPEND
 from tests.lab.job import MPIRUN, Job, Object
 from tests.lab.scalable import told
 from tests.lab.waiting import seen, until

@@ -21,13 +21,13 @@ from lab.ports import free_ports
 from lab.registration import by_service, called, register
 from lab.replicas import Controller, Webhook
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.install import Refused, installer, server
 from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.install.objects import Ask, Change, Manifest
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.names import SUSPEND
 from tests.lab import second_writer
 from tests.lab.deaths import ended, killed_and_run_again
 from tests.lab.job import HOROVODRUN, MPIRUN, Job

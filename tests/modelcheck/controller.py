@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.parking import DeletePlaceholder
 from mpijob_elastic.decide import decide, derive, drain
 from mpijob_elastic.decide.actions import (
     Action,
@@ -29,6 +28,7 @@ from mpijob_elastic.decide.actions import (
     WriteConfig,
     WriteRole,
 )
+from mpijob_elastic.decide.parking import DeletePlaceholder
 from mpijob_elastic.model import memory
 from mpijob_elastic.model.job import JobView
 from tests import simulated_writes

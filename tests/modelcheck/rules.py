@@ -6,7 +6,6 @@ Nothing here asks decide: an invariant that borrowed its reasons would share its
 from functools import cache
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.parking import DeletePlaceholder
 from mpijob_elastic.decide.actions import (
     Action,
     DeleteLauncher,
@@ -17,6 +16,7 @@ from mpijob_elastic.decide.actions import (
     WriteConfig,
     WriteRole,
 )
+from mpijob_elastic.decide.parking import DeletePlaceholder
 from tests import rules
 from tests.builders import JOB
 from tests.modelcheck.world import (

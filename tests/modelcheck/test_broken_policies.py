@@ -3,7 +3,6 @@
 import pytest
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.parking import DeletePlaceholder
 from mpijob_elastic.decide import derive, drain, next_memory
 from mpijob_elastic.decide.actions import (
     Action,
@@ -18,6 +17,7 @@ from mpijob_elastic.decide.actions import (
     WriteConfig,
     WriteRole,
 )
+from mpijob_elastic.decide.parking import DeletePlaceholder
 from mpijob_elastic.model.job import JobView, parse_script
 from mpijob_elastic.model.pod import Worker
 from tests.builders import LONG_AGO, NOW, but

@@ -8,8 +8,6 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities import told
-from mpijob_elastic.capabilities.parking import Parked
-from mpijob_elastic.capabilities.suspension import Suspended
 from mpijob_elastic.decide import config_map, derive, frozen_execs, lost_ranks, next_memory
 from mpijob_elastic.model import job as model
 from mpijob_elastic.model import kubexec, memory
@@ -95,14 +93,14 @@ def view(seen: Seen, world: World, *, setup: Setup) -> model.JobView:
     facts = msgspec.structs.replace(
         FACTS,
         elastic=seen.job.elastic,
-        policy=setup.policy if seen.job.elastic else replace(setup.policy, enabled=False),
+        policy=replace(
+            setup.policy if seen.job.elastic else replace(setup.policy, enabled=False),
+            suspend=seen.job.stops,
+            parked=frozenset(seen.job.skips) or None,
+        ),
         clean_pod_policy=setup.clean_pod_policy,
         finished=seen.job.over,
         replicas=seen.job.replicas,
-        asked=(
-            *((Suspended(),) if seen.job.stops else ()),
-            *((Parked(skips=seen.job.skips),) if seen.job.skips else ()),
-        ),
         notices="Suspended: by a field" if seen.job.told else "",
         # No driver of this world loses a word, so none is reminded (decide/reminders).
         launch=Launch(program="mpirun"),

@@ -18,7 +18,6 @@ from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities.autoscaling.autoscaler import SPEC_DIGEST
 from mpijob_elastic.capabilities.disruption import signs as disruption_signs
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
-from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.cli import app, exit_codes
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.decide import (
@@ -37,6 +36,7 @@ from mpijob_elastic.install import overlays
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.model import bounds, phrases, policy
 from mpijob_elastic.model.mpijob import MPIJob
+from mpijob_elastic.names import SUSPEND
 from mpijob_elastic.telemetry.metrics import Metrics
 from scripts import commands_page, rights_table
 from tests.campaign.__main__ import PARTS

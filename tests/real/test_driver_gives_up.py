@@ -13,8 +13,8 @@ from lab.cluster import Cluster
 from lab.training import log as training
 from lab.training.job import TrainingJob, example
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.model import kubexec
+from mpijob_elastic.names import SUSPEND
 from tests.lab.command_line import CommandLine
 from tests.real.pods import until
 

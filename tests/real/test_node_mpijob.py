@@ -9,7 +9,7 @@ from lab.operator.process import Operator
 from lab.replicas import Controller
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.run_policy import RUN_POLICY
-from mpijob_elastic.capabilities.suspension import SUSPEND
+from mpijob_elastic.names import SUSPEND
 from tests.real.mpijob import job, resize_through
 from tests.real.pods import await_phase, until
 

@@ -5,18 +5,18 @@ from dataclasses import replace
 from random import Random
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities import told
-from mpijob_elastic.capabilities.parking import DeletePlaceholder, Parked
 from mpijob_elastic.decide.actions import normal
+from mpijob_elastic.decide.parking import DeletePlaceholder
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.policy import Policy
 from tests.builders import but, ref
-from tests.room_words import ByType, Words
+from tests.room_words import Words
 
 NOTE = normal("Unparked", "because")
 
 
-def _parked(_: ByType, indices: Collection[int]) -> ByType:
-    return {Parked: Parked(skips=frozenset(indices)) if indices else None}
+def _parked(policy: Policy, indices: Collection[int]) -> Policy:
+    return replace(policy, parked=frozenset(indices) or None)
 
 
 def parked(view: JobView, random: Random) -> JobView:
@@ -26,7 +26,7 @@ def parked(view: JobView, random: Random) -> JobView:
     held = [worker for worker in view.workers if worker.index == index and random.random() < 0.5]
     gated = tuple(but(worker, gates=(names.GATE_PARKED,), ready_at=None) for worker in held)
     workers = tuple(worker for worker in view.workers if worker not in held)
-    return told(replace(view, workers=workers, placeholders=gated))
+    return replace(view, workers=workers, placeholders=gated)
 
 
 def _deleted(view: JobView, action: DeletePlaceholder) -> JobView:
@@ -36,7 +36,7 @@ def _deleted(view: JobView, action: DeletePlaceholder) -> JobView:
 
 
 WORDS = Words(
-    asked={"parked": _parked},
+    policy={"parked": _parked},
     plan={DeletePlaceholder: lambda action: f"delete the placeholder {action.ref.name}"},
     said=((DeletePlaceholder(ref=ref("j-worker-1"), note=NOTE), NOTE.message),),
     queues=True,

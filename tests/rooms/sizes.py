@@ -1,16 +1,19 @@
 """Words for sizes."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
-from mpijob_elastic.capabilities.sizes import Allowed
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.policy import Policy
+from mpijob_elastic.model.sizes import AllowedSizes
 from tests.builders import but
-from tests.room_words import ByType, Words
+from tests.room_words import Words
 
 
-def _allowed(_: ByType, sizes: Sequence[int]) -> ByType:
-    return {Allowed: Allowed(sizes=sizes, text=",".join(map(str, sizes))) if sizes else None}
+def _allowed(policy: Policy, sizes: Sequence[int]) -> Policy:
+    text = ",".join(map(str, sizes))
+    return replace(policy, sizes=AllowedSizes(sizes=sizes, text=text) if sizes else None)
 
 
 def sizes(view: JobView, random: Random) -> JobView:
@@ -18,4 +21,4 @@ def sizes(view: JobView, random: Random) -> JobView:
     return but(view, sizes=random.choice([(1, 2, 4), (2, 4), (3,), (4,), range(2, 10_000, 2)]))
 
 
-WORDS = Words(asked={"sizes": _allowed}, draw=sizes)
+WORDS = Words(policy={"sizes": _allowed}, draw=sizes)

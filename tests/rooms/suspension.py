@@ -1,6 +1,7 @@
 """Words for suspension."""
 
-from mpijob_elastic.capabilities.suspension import Suspended
+from dataclasses import replace
+
 from tests.room_words import Words
 
-WORDS = Words(asked={"suspended_by": lambda _, by: {Suspended: Suspended() if by else None}})
+WORDS = Words(policy={"suspended_by": lambda policy, by: replace(policy, suspend=bool(by))})

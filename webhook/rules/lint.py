@@ -78,9 +78,7 @@ def _read_of(job: MPIJob) -> tuple[object, ...]:
 def _findings(
     job: MPIJob, about: JobFacts, rooms: Sequence[Admission], *, size_stands: bool = True
 ) -> Iterator[str]:
-    asks = any(known.sized for known in about.asked) or any(
-        key in job.metadata.annotations for key in _ASKING
-    )
+    asks = _needs_elastic(job, about)
     if about.elastic:
         yield from _command(about)
         if size_stands:
@@ -90,12 +88,36 @@ def _findings(
         yield f"this job is not elastic: {_reason(about.launch)}"
     yield from _name(about)
     yield from _values(job)
+    yield from _of_policy(about)
     for known in about.asked:
         if known.elastic_only and not about.acts_elastic:
             yield f"{known.elastic_only} has no effect: this job is not elastic"
         yield from known.findings(about)
     for one in rooms:
         yield from one.findings(job, about)
+
+
+def _needs_elastic(job: MPIJob, about: JobFacts) -> bool:
+    """Tell whether the MPIJob asks for something that needs an elastic job."""
+    if about.policy.parked or any(known.sized for known in about.asked):
+        return True
+    return any(key in job.metadata.annotations for key in _ASKING)
+
+
+def _of_policy(about: JobFacts) -> Iterator[str]:
+    """Yield warnings on annotations without effect, and on sizes with which no launcher starts."""
+    policy = about.policy
+    asked = {names.SUSPEND: policy.suspend, names.SIZES: policy.sizes, names.PARKED: policy.parked}
+    for key, value in asked.items():
+        if value and not about.acts_elastic:
+            yield f"{key} has no effect: this job is not elastic"
+    least = policy.min_replicas
+    if policy.sizes and about.elastic and least and least not in about.sizes:
+        few = f"{names.MIN_REPLICAS} ({least})"
+        yield (
+            f"a launcher that starts with {few} workers has no hosts until "
+            f"{about.size_at_least(least)} are Ready"
+        )
 
 
 def _reason(launch: Launch | None) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from mpijob_elastic import capabilities, names
+from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import waiting
 from mpijob_elastic.cli.jobs.change import (
     Change,
@@ -90,7 +90,7 @@ def sized(asked: Asked, *, waits: bool) -> Decide:
             await refuse_unknown(
                 client,
                 view,
-                capabilities.PARKED,
+                names.PARKED,
                 then="the operator would create these workers again",
             )
         return _change(view, size, replicas, parked, grows=grows)
@@ -100,7 +100,7 @@ def sized(asked: Asked, *, waits: bool) -> Decide:
 
 async def suspending(client: ApiWriter, snapshot: Snapshot) -> Change:
     """Return the change that suspends a job. Raises Refused with the reason if it is impossible."""
-    view, key = snapshot.view, capabilities.SUSPEND
+    view, key = snapshot.view, names.SUSPEND
     refuse_unless_ours(snapshot, elastic=view.facts.acts_elastic)
     await refuse_unknown(client, view, key, then=f"{view.name} would start again at once")
     says = (
@@ -114,7 +114,7 @@ async def resuming(_: ApiWriter, snapshot: Snapshot) -> Change:
     view = snapshot.view
     state = refuse_unless_ours(snapshot, elastic=view.facts.acts_elastic)
     return Change(
-        patch=annotated(capabilities.SUSPEND, None) if state.wishes.suspend else None,
+        patch=annotated(names.SUSPEND, None) if state.wishes.suspend else None,
         says=f"{view.name} is being resumed"
         if state.wishes.suspend
         else f"{view.name} is not suspended",
@@ -189,7 +189,7 @@ def _change(
         "spec": {"mpiReplicaSpecs": {"Worker": {"replicas": replicas}}}
     }
     if parked != before:
-        patch |= annotated(capabilities.PARKED, ",".join(map(str, sorted(parked))) or None)
+        patch |= annotated(names.PARKED, ",".join(map(str, sorted(parked))) or None)
     surplus = sum(worker.index >= replicas or worker.index in parked for worker in view.workers)
     grown = f"{view.name}: {view.replicas} → {workers(size)}"
     moved = [names.worker(view.name, index) for index in sorted(parked ^ before)]

@@ -63,7 +63,7 @@ def manifest(words: Words) -> Object:
     annotations = {
         names.MIN_REPLICAS: words.min_workers,
         names.MAX_REPLICAS: words.max_workers,
-        capabilities.SIZES: words.sizes,
+        names.SIZES: words.sizes,
         capabilities.GANG: words.gang,
     }
     metadata: Object = {"name": words.name}

@@ -7,9 +7,9 @@ from lab.operator import objects
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.act.deletions import Deletions
 from mpijob_elastic.act.writer import Writer
-from mpijob_elastic.capabilities.parking import DeletePlaceholder
 from mpijob_elastic.capabilities.run_policy import DeleteJob
 from mpijob_elastic.decide.actions import Action, DeleteLauncher, DeleteWorkers, Removal
+from mpijob_elastic.decide.parking import DeletePlaceholder
 from mpijob_elastic.decide.state import FORGIVEN_AFTER
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS

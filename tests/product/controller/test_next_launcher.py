@@ -9,10 +9,8 @@ import pytest
 
 from lab.operator import objects
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.parking import PARKED
-from mpijob_elastic.capabilities.sizes import SIZES
-from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
+from mpijob_elastic.names import PARKED, SIZES, SUSPEND
 from tests.doubles.api import Object
 from tests.queued_cluster import NAMESPACE, Cluster, Leader, gated, holds_place, pods_of, running
 

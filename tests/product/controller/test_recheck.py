@@ -15,7 +15,6 @@ from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.capabilities.kueue.actions import ClearWorkload, DeleteWorkload, FinishWorkload
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE, NO_QUEUE
 from mpijob_elastic.capabilities.live import READ
-from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.controller.recheck import LiveRecheck
 from mpijob_elastic.decide import next_memory
 from mpijob_elastic.decide.actions import DeleteWorkers, EndExecs, Gated, Removal, Ungate, normal
@@ -26,6 +25,7 @@ from mpijob_elastic.model.job import Attached, JobView
 from mpijob_elastic.model.kubexec import Exec
 from mpijob_elastic.model.memory import Memory, render_memory
 from mpijob_elastic.model.pod import PodFacts, Probe, Worker
+from mpijob_elastic.names import SUSPEND
 from mpijob_elastic.observe.live import view as view_of
 from tests.builders import NOW, but, ref
 from tests.counted import calls

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.decide import decide, derive, overdue
 from mpijob_elastic.decide.actions import (
     DeleteLauncher,
@@ -20,6 +19,7 @@ from mpijob_elastic.model.job import Deleted
 from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.pod import LauncherPhase, PodFacts, Probe, Refusal
 from mpijob_elastic.model.policy import Policy
+from mpijob_elastic.names import SUSPEND
 from tests.builders import (
     LONG_AGO,
     NOW,

@@ -8,11 +8,11 @@ import pytest
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities.kueue.facts import MULTIKUEUE, PREBUILT, Asked
 from mpijob_elastic.capabilities.run_policy import RUN_POLICY
-from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.decide import derive
 from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.wire import is_news
+from mpijob_elastic.names import SUSPEND
 
 
 def job(**parts: Any) -> job_facts.JobFacts:

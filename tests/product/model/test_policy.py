@@ -10,9 +10,9 @@ from mpijob_elastic.capabilities import run_policy
 from mpijob_elastic.capabilities.autoscaling import facts as autoscale
 from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALE, Autoscale, Scaling
 from mpijob_elastic.capabilities.run_policy import RUN_POLICY, RunPolicy
-from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.model import job_facts, policy
 from mpijob_elastic.model.policy import Policy, Problem
+from mpijob_elastic.names import SUSPEND
 
 DEFAULTS = Policy()
 

@@ -12,10 +12,9 @@ import pytest
 
 from lab.operator import objects
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.parking import PARKED
-from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.decide.state import DELETED
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
+from mpijob_elastic.names import PARKED, SUSPEND
 from tests import queued_histories
 from tests.loop_histories import MOST_DELETIONS, QUIET, LoopHistory, Loops
 from tests.queued_cluster import NAMESPACE, Leader, gated

@@ -14,7 +14,6 @@ from mpijob_elastic import names
 from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Scaling
 from mpijob_elastic.capabilities.history import QUIET, changes
 from mpijob_elastic.capabilities.history.changes import Sized
-from mpijob_elastic.capabilities.parking import Parked
 from mpijob_elastic.decide import decide
 from mpijob_elastic.decide.actions import WriteConfig
 from mpijob_elastic.model import history
@@ -128,8 +127,7 @@ class World:
 
     def _hold(self) -> None:
         """The operator creates the placeholders of parked workers that have no pod any more."""
-        parked = self.view.facts.of(Parked)
-        indices = sorted(parked.skips) if parked else []
+        indices = sorted(self.view.policy.parked or ())
         old = {one.index: one for one in self.view.placeholders}
         gone = [index for index in indices if not self.view.worker(pods(index)[0])]
         held = (

@@ -12,8 +12,8 @@ from mpijob_elastic.capabilities.kube_queue.facts import (
     QUEUE_UNITS,
     UNIT_WORKERS,
 )
-from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
+from mpijob_elastic.names import SUSPEND
 from tests.doubles.api import Object
 from tests.queued_cluster import Cluster, gated, parked, pods_of, pods_wanted, running, uid_of_owner
 from tests.queued_histories import History, may_run, misplaced

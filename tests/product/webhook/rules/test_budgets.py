@@ -8,10 +8,10 @@ import pytest
 
 from lab.operator.objects import Object
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.parking import PARKED
 from mpijob_elastic.kube.meta import KubeObject
 from mpijob_elastic.kube.resources import BUDGETS, Resource
 from mpijob_elastic.model import budgets
+from mpijob_elastic.names import PARKED
 from tests.product.webhook.answers import knowing, running, verdict
 from tests.product.webhook.objects import PLAIN
 from webhook.rules import review

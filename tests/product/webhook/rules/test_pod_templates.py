@@ -12,7 +12,7 @@ from lab.operator import objects
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue.admission import KueueAdmission
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
-from mpijob_elastic.capabilities.suspension import SUSPEND
+from mpijob_elastic.names import SUSPEND
 from tests.product.webhook.answers import knowing, patched, verdict
 from tests.product.webhook.objects import (
     ELASTIC,

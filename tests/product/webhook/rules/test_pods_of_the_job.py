@@ -9,7 +9,7 @@ from mpijob_elastic.capabilities.gangs.admission import GangAdmission
 from mpijob_elastic.capabilities.gangs.facts import GANG
 from mpijob_elastic.capabilities.run_policy import RUN_POLICY
 from mpijob_elastic.capabilities.run_policy.admission import RunPolicyAdmission
-from mpijob_elastic.capabilities.suspension import SUSPEND
+from mpijob_elastic.names import SUSPEND
 from tests.product.webhook.answers import PodRule, own, patch_of
 from tests.product.webhook.objects import PLAIN, Object, launcher_pod, mpi_job, worker_pod
 from webhook.rules import mutate, pod_templates, worker_grace

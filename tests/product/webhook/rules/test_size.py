@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic import capabilities, names
+from mpijob_elastic import names
 from tests.product.webhook.answers import knowing, running, verdict
 from tests.product.webhook.objects import ELASTIC, PLAIN, Object
 from webhook.rules import size
@@ -150,7 +150,7 @@ def test_only_updates_of_scales_are_judged(request_fields: dict[str, Any]) -> No
 
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_nothing_is_warned_of_a_scale_that_a_capability_refuses(dry_run: bool) -> None:
-    job = running(command=LIMITED, annotations={capabilities.SIZES: "1,4"})
+    job = running(command=LIMITED, annotations={names.SIZES: "1,4"})
     found = scaled(job, 5, dryRun=dry_run)
     assert [one.field for one in found.refusals] == ["spec.replicas"]
     assert found.warnings == ()

@@ -8,10 +8,10 @@ import pytest
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALE
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
-from mpijob_elastic.capabilities.suspension import SUSPEND
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.model.bounds import LONGEST_NOTICES
 from mpijob_elastic.model.mpijob import MPIJob
+from mpijob_elastic.names import SUSPEND
 from tests.product.webhook.answers import NOTHING, answer, knowing
 from tests.product.webhook.objects import ELASTIC, PLAIN, Object, mpi_job
 from webhook.rules import validate
@@ -483,7 +483,7 @@ TWO_TO_FOUR = ["horovodrun", "-np", "2", "--min-np", "2", "--max-np", "4", *ELAS
         (1, {names.MIN_REPLICAS: "2"}, "spec.mpiReplicaSpecs.Worker.replicas"),
         (9, {names.MAX_REPLICAS: "4"}, "spec.mpiReplicaSpecs.Worker.replicas"),
         (3, {names.PARKED: "0,1,2"}, f"metadata.annotations[{names.PARKED}]"),
-        (3, {capabilities.SIZES: "2,4"}, "spec.mpiReplicaSpecs.Worker.replicas"),
+        (3, {names.SIZES: "2,4"}, "spec.mpiReplicaSpecs.Worker.replicas"),
     ],
 )
 def test_nothing_is_warned_of_a_size_that_is_refused(

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from lab.operator.objects import Object
-from mpijob_elastic.capabilities.parking import admission
 from mpijob_elastic.kube.meta import KubeObject
 from mpijob_elastic.kube.resources import Resource
+from webhook.rules import parking
 from webhook.rules.optional import Lookup
 
 
@@ -31,4 +31,4 @@ class Seen(Lookup):
         return self.found
 
 
-MINIMUM = Seen([admission.limit_range(limit_range({"type": "Container", "min": {"cpu": "10m"}}))])
+MINIMUM = Seen([parking.limit_range(limit_range({"type": "Container", "min": {"cpu": "10m"}}))])

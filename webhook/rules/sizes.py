@@ -6,7 +6,7 @@ size: each load has one size at which the job rests, whichever size the job had 
 
 from collections.abc import Iterator
 
-from mpijob_elastic.capabilities.sizes import SIZES, Allowed, near
+from mpijob_elastic import names
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from webhook.rules import size
@@ -45,14 +45,14 @@ class SizesAdmission(Admission):
 
 def _refusals(new: JobFacts, old: JobFacts | None, *, field: str) -> Iterator[Refusal]:
     """Yield a refusal with the neighbours of the size; a size that was there before may stay."""
-    asked, workers = new.of(Allowed), new.workers
+    allowed, workers = new.policy.sizes, new.workers
     is_as_before = old is not None and (old.workers, old.sizes) == (workers, new.sizes)
-    if is_as_before or not asked or not new.sizes or workers in new.sizes:
+    if is_as_before or not allowed or not new.sizes or workers in new.sizes:
         return
     if size.excess(workers, new):
         return
     message = (
-        f"{workers} is not a size of metadata.annotations[{SIZES}] "
-        f"({asked.text}); use {near(new, workers)}"
+        f"{workers} is not a size of metadata.annotations[{names.SIZES}] "
+        f"({allowed.text}); use {new.sizes_near(workers)}"
     )
     yield Refusal(field=field, message=message)

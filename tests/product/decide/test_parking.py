@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.capabilities.parking import DeletePlaceholder
 from mpijob_elastic.decide import decide, demand, host_list, launcher_start
 from mpijob_elastic.decide.actions import DeleteWorkers, WriteConfig
+from mpijob_elastic.decide.parking import DeletePlaceholder
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import LauncherPhase
 from tests.builders import NOW, but, config, job, launcher, pending, pods, worker

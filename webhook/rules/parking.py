@@ -14,7 +14,6 @@ from typing import ClassVar
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.parking import PARKED
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.resources import LIMIT_RANGES
 from mpijob_elastic.model import phrases, requests
@@ -28,7 +27,7 @@ from webhook.rules.optional import Admission, Lookup
 from webhook.rules.review import Refusal
 from webhook.rules.size import QuotaFacts
 
-_FIELD = f"metadata.annotations[{PARKED}]"
+_FIELD = f"metadata.annotations[{names.PARKED}]"
 _NAMES_A_NODE = (
     "workers whose template names a node (nodeName) cannot be parked: no gate holds them; use "
     "nodeSelector, or unpark all workers first"
@@ -235,7 +234,9 @@ def _beyond_the_size(new: JobFacts, old: JobFacts | None) -> Iterator[str]:
     named = {*new.skips}.difference(old.skips if old else ())
     if beyond := sorted(index for index in named if index >= new.replicas):
         indices, has = phrases.listed(map(str, beyond)), phrases.workers(new.replicas)
-        yield f"{PARKED} names {indices}, but the job has {has}, numbered from 0: no effect yet"
+        yield (
+            f"{names.PARKED} names {indices}, but the job has {has}, numbered from 0: no effect yet"
+        )
 
 
 def _held(job: JobFacts) -> frozenset[int]:

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from lab.operator.objects import Object
 from mpijob_elastic import names
-from mpijob_elastic.capabilities import sizes as of_sizes
-from mpijob_elastic.capabilities.sizes import SIZES
+from mpijob_elastic.model import sizes as of_sizes
 from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.names import SIZES
 from tests.product.webhook.answers import facts, knowing, running, verdict
 from tests.product.webhook.objects import PLAIN, body
 from webhook.rules import handlers, review
@@ -69,7 +69,8 @@ def told(annotations: dict[str, str], replicas: int = 4) -> list[str]:
     ],
 )
 def test_sizes_are_read(text: str, sizes: Any) -> None:
-    assert of_sizes.parse(text) == sizes
+    found = of_sizes.parse(text)
+    assert (found.sizes if found else None) == sizes
 
 
 LONG = ",".join(str(size) for size in range(1, 102))

@@ -8,20 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.operator.objects import Object
-from mpijob_elastic.capabilities.parking import PARKED, admission
 from mpijob_elastic.kube import meta
 from mpijob_elastic.kube.resources import BUDGETS, LIMIT_RANGES
-from tests.product.capabilities.parking.limits import MINIMUM, Seen, limit_range
+from mpijob_elastic.names import PARKED
 from tests.product.webhook.answers import NOTHING, running, verdict
 from tests.product.webhook.objects import PLAIN
-from webhook.rules import review
+from tests.product.webhook.rules.limits import MINIMUM, Seen, limit_range
+from webhook.rules import parking, review
 from webhook.rules.review import Verdict
 
 QUANTITIES = {"0": False, "0m": False, "1n": True, "10m": True, "1": True, "2Gi": True, "1e3": True}
 
 
 def refuses(*limits: Object) -> str:
-    return admission.limit_range(limit_range(*limits)).refuses
+    return parking.limit_range(limit_range(*limits)).refuses
 
 
 def parked(which: str | None, **job: Any) -> Object:
@@ -104,7 +104,7 @@ def test_little_is_kept_of_one_that_is_large() -> None:
     many = {f"example.com/{number:0250}": "1" for number in range(5_000)}
     raw = limit_range({"type": "Container", "min": many, "default": many})
     meta.check_cost(raw)
-    assert len(admission.limit_range(raw).refuses) < 300
+    assert len(parking.limit_range(raw).refuses) < 300
 
 
 @pytest.mark.parametrize("before", [None, parked(None), parked("2")])
@@ -119,7 +119,7 @@ def test_parking_is_refused_with_what_stands_in_the_way(before: Object | None) -
 def test_without_such_a_limit_workers_are_parked() -> None:
     for found in (
         [],
-        [admission.limit_range(limit_range({"type": "Container", "default": {"cpu": "1"}}))],
+        [parking.limit_range(limit_range({"type": "Container", "default": {"cpu": "1"}}))],
     ):
         seen = Seen(found)
         said = reviewed(seen, parked("1"), parked(None))

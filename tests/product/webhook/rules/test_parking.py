@@ -9,8 +9,8 @@ import pytest
 
 from lab.operator.objects import Object
 from mpijob_elastic import names
-from mpijob_elastic.capabilities import parking as of_parking
-from mpijob_elastic.capabilities.parking import PARKED
+from mpijob_elastic.model import parking as of_parking
+from mpijob_elastic.names import PARKED
 from tests.product.webhook.answers import NOTHING, facts, knowing, running, verdict
 from tests.product.webhook.objects import PLAIN, body, config_map, launcher_pod, worker_pod
 from webhook.rules import handlers, review

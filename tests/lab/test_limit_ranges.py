@@ -5,9 +5,9 @@ import pytest
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import EVENTS, LIMIT_RANGES, MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
-from tests.lab.capabilities.parking.test_parking import SOON, asking, gates, refusal, trains
 from tests.lab.job import Job, Object
 from tests.lab.launchers import plain_pod, tried
+from tests.lab.test_parking import SOON, asking, gates, refusal, trains
 from tests.lab.waiting import seen
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]

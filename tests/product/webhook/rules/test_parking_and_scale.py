@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from lab.operator.objects import Object
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.parking import PARKED
-from mpijob_elastic.capabilities.sizes import SIZES
-from tests.product.capabilities.parking.limits import MINIMUM
+from mpijob_elastic.names import PARKED, SIZES
 from tests.product.webhook.answers import knowing, running, verdict
+from tests.product.webhook.rules.limits import MINIMUM
 from webhook.rules.review import Verdict
 
 

@@ -7,8 +7,8 @@ import pytest
 from mpijob_elastic import names
 from mpijob_elastic.kube.resources import BUDGETS, MPI_JOBS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
-from tests.lab.capabilities.parking.test_parking import SOON, refusal, trains
 from tests.lab.job import Job, Object
+from tests.lab.test_parking import SOON, refusal, trains
 from tests.lab.waiting import seen
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("scale_served", "elastic", "operator")]
