@@ -27,7 +27,7 @@ BASES: Mapping[str, PurePath] = {
     "Capability": PurePath("mpijob_elastic/decide/capability.py"),
     "Shown": PurePath("mpijob_elastic/decide/shown.py"),
     "CapabilityFacts": PurePath("mpijob_elastic/model/job_facts.py"),
-    "Admission": PurePath("webhook/rules/optional.py"),
+    "CapabilityAdmission": PurePath("mpijob_elastic/admission/interface.py"),
     "Own": PurePath("mpijob_elastic/act/own.py"),
 }
 MOST_BRANCHES = 10  # functions in the report

@@ -26,6 +26,9 @@ from mpijob_elastic.act.gate import Gate
 from mpijob_elastic.act.launcher_execs import Execs
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.writer import Outdated, Writer
+from mpijob_elastic.admission.interface import ReviewContext
+from mpijob_elastic.admission.review import CREATE, UPDATE, GroupVersionKind, Request
+from mpijob_elastic.admission.size import SCALES
 from mpijob_elastic.capabilities import admission, live
 from mpijob_elastic.capabilities.kueue.facts import WORKLOADS
 from mpijob_elastic.controller.recheck import LiveRecheck
@@ -47,9 +50,6 @@ from mpijob_elastic.telemetry.metrics import Metrics
 from tests.doubles.api import Object, TinyApi, merged, refused
 from tests.doubles.direct import DirectClient, Sent
 from webhook.rules import handlers
-from webhook.rules.optional import ReviewContext
-from webhook.rules.review import CREATE, UPDATE, GroupVersionKind, Request
-from webhook.rules.size import SCALES
 
 T = TypeVar("T")
 

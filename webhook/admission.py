@@ -21,15 +21,16 @@ from prometheus_client import (
 )
 
 from mpijob_elastic import names
+from mpijob_elastic.admission import review
+from mpijob_elastic.admission.interface import Hook, ReviewContext
+from mpijob_elastic.admission.review import Answer, Malformed, Request
+from mpijob_elastic.admission.size import SCALES
 from mpijob_elastic.capabilities import admission
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from mpijob_elastic.model import phrases
 from webhook.listener import Bodies, Crowded, Limits
-from webhook.rules import handlers, review
+from webhook.rules import handlers
 from webhook.rules.handlers import Handler, Kind
-from webhook.rules.optional import Hook, ReviewContext
-from webhook.rules.review import Answer, Malformed, Request
-from webhook.rules.size import SCALES
 
 log = logging.getLogger(__name__)
 

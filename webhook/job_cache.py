@@ -10,6 +10,9 @@ from random import Random
 from typing import TypeVar
 
 from mpijob_elastic import capabilities
+from mpijob_elastic.admission import budgets, size
+from mpijob_elastic.admission.interface import Lookup
+from mpijob_elastic.admission.size import QuotaFacts
 from mpijob_elastic.capabilities import admission
 from mpijob_elastic.kube.meta import KubeObject
 from mpijob_elastic.kube.reader import ApiReader
@@ -17,9 +20,6 @@ from mpijob_elastic.kube.resources import MPI_JOBS, RESOURCE_QUOTAS, Resource
 from mpijob_elastic.kube.served import WhileServed
 from mpijob_elastic.kube.watch import WatchCache, Watches, watches
 from mpijob_elastic.model.job_facts import JobFacts
-from webhook.rules import budgets, size
-from webhook.rules.optional import Lookup
-from webhook.rules.size import QuotaFacts
 
 T = TypeVar("T", bound=KubeObject)
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from aiohttp import web
 
 from mpijob_elastic import names
+from mpijob_elastic.admission.interface import ReviewContext
 from mpijob_elastic.capabilities import admission as rooms
 from mpijob_elastic.kube import client
 from mpijob_elastic.kube.writer import ApiWriter
@@ -30,7 +31,6 @@ from webhook.certificates.rotation import Clocks, Rotation, Timing
 from webhook.certificates.serving import Files, Serving
 from webhook.job_cache import Watched
 from webhook.listener import Limits, listening
-from webhook.rules.optional import ReviewContext
 
 log = logging.getLogger(__name__)
 

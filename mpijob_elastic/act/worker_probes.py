@@ -46,7 +46,7 @@ MOST_WATCHED = 300
 # - process 1, which is the container's main process;
 # - the shell itself;
 # - zombies: `sleep` as process 1 never reaps an orphaned rank;
-# - the pauses of the main process that our webhook gives (webhook/rules/worker_grace): their
+# - the pauses of the main process that our webhook gives (admission/worker_grace): their
 #   parent, group and session are 1;
 # - processes with a controlling terminal, such as somebody's shell (`attach`): kubexec.sh starts
 #   ranks without a terminal.

@@ -6,16 +6,16 @@ come from `CapabilityFacts.findings`.
 
 from collections.abc import Callable
 
+from mpijob_elastic.admission.allowed_sizes import SizesAdmission
+from mpijob_elastic.admission.interface import CapabilityAdmission, Hook, ReviewContext
+from mpijob_elastic.admission.parking import ParkingAdmission
 from mpijob_elastic.capabilities.disruption.hook import Evictions
 from mpijob_elastic.capabilities.gangs.admission import GangAdmission
 from mpijob_elastic.capabilities.kueue.admission import KueueAdmission
 from mpijob_elastic.capabilities.run_policy.admission import RunPolicyAdmission
 from mpijob_elastic.kube.writer import ApiWriter
-from webhook.rules.optional import Admission, Hook, ReviewContext
-from webhook.rules.parking import ParkingAdmission
-from webhook.rules.sizes import SizesAdmission
 
-ALL: tuple[Admission, ...] = (
+ALL: tuple[CapabilityAdmission, ...] = (
     RunPolicyAdmission(),
     KueueAdmission(),
     GangAdmission(),

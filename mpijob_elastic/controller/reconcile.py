@@ -179,7 +179,7 @@ def end_ranks(key: JobKey, pods: Iterable[PodFacts], prober: Prober, *, now: flo
 
     These workers are being deleted, and their job is gone or has finished. A rank outlives the exec
     that started it, and its driver has ended, so nobody tells it to leave. The grace period that
-    our webhook gives a worker (webhook/rules/worker_grace) would keep its GPUs for the
+    our webhook gives a worker (admission/worker_grace) would keep its GPUs for the
     drain-timeout, so such ranks are ended after the period that Kubernetes would have given.
     """
     waits = []

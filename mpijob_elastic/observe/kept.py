@@ -159,7 +159,7 @@ class Unread:
 class WorkerEnds:
     """The last end of each worker whose main process saw that no rank was left.
 
-    The webhook gives workers that main process (webhook/rules/worker_grace). A pod is often gone
+    The webhook gives workers that main process (admission/worker_grace). A pod is often gone
     before a probe sees that no rank is left, so its end is kept longer than the pod, as the result
     of a probe would be. now: returns seconds since the epoch.
     """

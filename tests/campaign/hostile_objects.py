@@ -27,6 +27,9 @@ import jsonpatch
 from lab.operator import objects
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.act import launcher_execs
+from mpijob_elastic.admission import review as reviews
+from mpijob_elastic.admission.interface import ReviewContext
+from mpijob_elastic.admission.review import Malformed
 from mpijob_elastic.capabilities import live
 from mpijob_elastic.capabilities.disruption.hook import Evictions
 from mpijob_elastic.capabilities.et_operator.facts import SCALE_INS, SCALE_OUTS, TRAINING_JOBS
@@ -49,9 +52,6 @@ from tests.doubles.direct import DirectClient, Sent
 from tests.json_places import places
 from tests.product.webhook.objects import ELASTIC, Object, mpi_job, review
 from webhook.rules import handlers
-from webhook.rules import review as reviews
-from webhook.rules.optional import ReviewContext
-from webhook.rules.review import Malformed
 
 # A run is a batch of so many cases; all runs together make more than a million.
 BATCH = 10_000

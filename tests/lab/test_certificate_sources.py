@@ -20,6 +20,7 @@ from lab.install import Installed
 from lab.registration import called, configurations
 from lab.replicas import Webhook
 from mpijob_elastic import names
+from mpijob_elastic.admission.worker_grace import MAIN
 from mpijob_elastic.capabilities.gangs.facts import GANG, VOLCANO, VOLCANO_GROUP
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.capabilities.run_policy import RUN_POLICY
@@ -32,7 +33,6 @@ from tests.lab.job import MPIRUN, Job, Object
 from tests.lab.scalable import told
 from tests.lab.waiting import seen, until
 from tests.product.webhook.certificates.material import authority, leaf
-from webhook.rules.worker_grace import MAIN
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("scale_served", "operator", "source")]
 LABELS = {"team": "vision"}

@@ -1,6 +1,5 @@
-"""The webhook's answers: pure functions from objects to patches, warnings and verdicts.
+"""The webhook's answers: which rules of `mpijob_elastic.admission` answer which request; pure.
 
-`handlers` has a rule for each kind of request. `mutate` changes what the operator creates,
-`validate` refuses mistakes of users, and `lint` warns of what is allowed and will not work. What a
-capability adds is an `optional` rule.
+`handlers` has a function for each kind of request, and `validate` puts the refusals of an MPIJob
+together. Both know the list of capabilities.
 """

@@ -14,13 +14,14 @@ from itertools import chain
 import msgspec
 
 from mpijob_elastic import capabilities, names
+from mpijob_elastic.admission import json_patch, mutate, pod_templates, review, size, worker_grace
+from mpijob_elastic.admission.interface import ReviewContext
+from mpijob_elastic.admission.review import CREATE, UPDATE, Answer, Request, Verdict, answered
 from mpijob_elastic.kube import meta
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
 from mpijob_elastic.model import job_facts, mpijob, operator_types
 from mpijob_elastic.model.job_facts import JobFacts
-from webhook.rules import json_patch, mutate, pod_templates, review, size, validate, worker_grace
-from webhook.rules.optional import ReviewContext
-from webhook.rules.review import CREATE, UPDATE, Answer, Request, Verdict, answered
+from webhook.rules import validate
 
 _UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 

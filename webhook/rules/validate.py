@@ -17,6 +17,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from mpijob_elastic import capabilities, names
+from mpijob_elastic.admission import budgets, lint, misplaced, size
+from mpijob_elastic.admission.interface import ReviewContext
+from mpijob_elastic.admission.review import MOST, Refusal, Request, Verdict
+from mpijob_elastic.admission.size import Scale
 from mpijob_elastic.kube import meta
 from mpijob_elastic.model import near_names, operator_types, phrases
 from mpijob_elastic.model.bounds import LATER, LONGEST_NOTICES
@@ -25,10 +29,6 @@ from mpijob_elastic.model.mpijob import Metadata, MPIJob
 from mpijob_elastic.model.near_names import StandIn
 from mpijob_elastic.model.operator_types import Dropped, Fault
 from mpijob_elastic.model.wire import Wire
-from webhook.rules import budgets, lint, misplaced, size
-from webhook.rules.optional import ReviewContext
-from webhook.rules.review import MOST, Refusal, Request, Verdict
-from webhook.rules.size import Scale
 
 SLOTS_FIELD = "spec.slotsPerWorker"
 # Prefixes that people write instead of ours, without case and anything but letters.

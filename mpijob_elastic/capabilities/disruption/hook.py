@@ -17,6 +17,9 @@ from collections.abc import Callable
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.admission import review
+from mpijob_elastic.admission.interface import Hook, ReviewContext
+from mpijob_elastic.admission.review import Answer, Request, Verdict
 from mpijob_elastic.capabilities.disruption import admission as eviction
 from mpijob_elastic.capabilities.disruption import eviction as marks
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
@@ -24,9 +27,6 @@ from mpijob_elastic.kube import errors, meta
 from mpijob_elastic.kube.reader import Timeouts
 from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
-from webhook.rules import review
-from webhook.rules.optional import Hook, ReviewContext
-from webhook.rules.review import Answer, Request, Verdict
 
 # Seconds after which the API server has given up (timeoutSeconds).
 _LIMIT = 1.0

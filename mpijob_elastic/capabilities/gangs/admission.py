@@ -6,17 +6,17 @@ from typing import ClassVar
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.admission import json_patch
+from mpijob_elastic.admission.interface import CapabilityAdmission, Lookup
+from mpijob_elastic.admission.json_patch import Patch
+from mpijob_elastic.admission.mutate import Pod, role_of
+from mpijob_elastic.admission.review import Refusal
 from mpijob_elastic.capabilities.gangs import facts as gang
 from mpijob_elastic.capabilities.gangs.facts import Gang
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
-from webhook.rules import json_patch
-from webhook.rules.json_patch import Patch
-from webhook.rules.mutate import Pod, role_of
-from webhook.rules.optional import Admission, Lookup
-from webhook.rules.review import Refusal
 
 GANG_FIELD = f"metadata.annotations[{gang.GANG}]"
 QUEUE_FIELD = f"metadata.annotations[{gang.VOLCANO_QUEUE}]"
@@ -49,7 +49,7 @@ class Queue(msgspec.Struct, frozen=True):
 read_queue = msgspec.json.Decoder(Queue).decode
 
 
-class GangAdmission(Admission):
+class GangAdmission(CapabilityAdmission):
     """What the webhook does for a gang."""
 
     watches: ClassVar = {gang.VOLCANO_QUEUES: read_queue}

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from mpijob_elastic import names
+from mpijob_elastic.admission.interface import CapabilityAdmission
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE, Asked
 from mpijob_elastic.model.job_facts import JobFacts
-from webhook.rules.optional import Admission
 
 
-class KueueAdmission(Admission):
+class KueueAdmission(CapabilityAdmission):
     """Warnings about quota.
 
     Kueue's own webhook, which has run before, handles the labels of Kueue.

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping
 
 from mpijob_elastic import names
+from mpijob_elastic.admission import json_patch
+from mpijob_elastic.admission.interface import CapabilityAdmission
+from mpijob_elastic.admission.json_patch import Patch
+from mpijob_elastic.admission.mutate import Pod, role_of
 from mpijob_elastic.capabilities.run_policy import RUN_POLICY, RunPolicy, ignored
 from mpijob_elastic.model import phrases
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
-from webhook.rules import json_patch
-from webhook.rules.json_patch import Patch
-from webhook.rules.mutate import Pod, role_of
-from webhook.rules.optional import Admission
 
 # Keys of a run policy that the annotation does not make act either, and what does.
 _ELSEWHERE = {
@@ -19,7 +19,7 @@ _ELSEWHERE = {
 }
 
 
-class RunPolicyAdmission(Admission):
+class RunPolicyAdmission(CapabilityAdmission):
     """What the webhook does for a run policy."""
 
     def patched(self, pod: Pod, job: JobFacts) -> Patch:

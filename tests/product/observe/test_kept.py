@@ -7,12 +7,12 @@ import msgspec
 import pytest
 
 from mpijob_elastic import capabilities, names
+from mpijob_elastic.admission import size
 from mpijob_elastic.capabilities import live
 from mpijob_elastic.kube.meta import KubeObject, TooLarge
 from mpijob_elastic.model import bounds
 from mpijob_elastic.observe import facts_config, facts_pod
 from tests.counted import calls
-from webhook.rules import size
 
 LONG = "x" * 2**20
 LAUNCHER = {names.LABEL_JOB_ROLE: names.ROLE_LAUNCHER}

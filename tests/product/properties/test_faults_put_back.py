@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from mpijob_elastic.admission.parking import ParkingAdmission
 from mpijob_elastic.decide import overdue, pace, reminders
 from tests.doubles.horovod_driver import Driver
 from tests.free_histories import FreeHistory
@@ -16,7 +17,6 @@ from tests.hindered_histories import HinderedHistory
 from tests.loop_histories import LoopHistory
 from tests.product.properties.courses import Course, followed
 from tests.queued_histories import History, drawn, play
-from webhook.rules.parking import ParkingAdmission
 
 Fault = Callable[[pytest.MonkeyPatch], None]
 # Histories within which a fault is found.

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from lab.operator import objects
 from lab.operator.objects import Object
 from mpijob_elastic import capabilities, names
+from mpijob_elastic.admission import review
 from mpijob_elastic.capabilities.et_operator.actions import SetWorkers
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.decide import decide
@@ -26,7 +27,7 @@ from tests.product.properties.views import filling, lived
 from tests.product.webhook.answers import NOTHING
 from tests.product.webhook.objects import ELASTIC, PLAIN, body, mpi_job
 from tests.room_words import rooms
-from webhook.rules import handlers, review
+from webhook.rules import handlers
 
 # What users write, also what none can use: that came while the webhook was away.
 VALUES = (

@@ -10,6 +10,8 @@ import jsonpatch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpijob_elastic.admission import review as reviews
+from mpijob_elastic.admission.review import Malformed
 from tests.json_places import places
 from tests.product.webhook.answers import NOTHING
 from tests.product.webhook.objects import (
@@ -23,8 +25,6 @@ from tests.product.webhook.objects import (
     worker_pod,
 )
 from webhook.rules import handlers
-from webhook.rules import review as reviews
-from webhook.rules.review import Malformed
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

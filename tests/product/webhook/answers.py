@@ -9,14 +9,15 @@ import msgspec
 
 from lab.operator.objects import Object
 from mpijob_elastic import capabilities
+from mpijob_elastic.admission import mutate, review
+from mpijob_elastic.admission.interface import CapabilityAdmission, ReviewContext
+from mpijob_elastic.admission.json_patch import Patch
+from mpijob_elastic.admission.review import Answer, Verdict
+from mpijob_elastic.admission.size import QuotaFacts
 from mpijob_elastic.capabilities import admission
 from mpijob_elastic.model.job_facts import JobFacts
 from tests.product.webhook.objects import body, mpi_job
-from webhook.rules import handlers, mutate, review
-from webhook.rules.json_patch import Patch
-from webhook.rules.optional import Admission, ReviewContext
-from webhook.rules.review import Answer, Verdict
-from webhook.rules.size import QuotaFacts
+from webhook.rules import handlers
 
 # What a webhook answers that has seen nothing of the cluster.
 NOTHING = ReviewContext(job=lambda _namespace, _name: None, now=lambda: 0.0, rooms=admission.ALL)
@@ -33,7 +34,7 @@ def patch_of(rule: PodRule, pod: Object, job: Object | None) -> Patch:
     return rule(msgspec.convert(pod, mutate.Pod), facts(job) if job else None)
 
 
-def own(room: Admission) -> PodRule:
+def own(room: CapabilityAdmission) -> PodRule:
     """The rule by which a capability patches a pod; nothing while its job is not known."""
     return lambda pod, job: room.patched(pod, job) if job else ()
 

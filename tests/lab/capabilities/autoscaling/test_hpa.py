@@ -1,6 +1,6 @@
 """The HPA of kube-controller-manager and an MPIJob: one that a user makes, and one that a job asks for by `autoscale`.
 
-Bounds and suspension are in tests/product/webhook/rules/test_size.py and
+Bounds and suspension are in tests/product/admission/test_size.py and
 tests/product/capabilities/autoscaling/test_size.py.
 """
 

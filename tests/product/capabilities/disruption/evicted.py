@@ -4,11 +4,11 @@ from typing import Any
 
 from lab.operator import objects
 from lab.operator.objects import Object
+from mpijob_elastic.admission import review
+from mpijob_elastic.admission.review import Request
 from mpijob_elastic.capabilities.disruption import eviction
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK, Eviction
 from tests.product.webhook.objects import body, mpi_job
-from webhook.rules import review
-from webhook.rules.review import Request
 
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 EVICTION = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "train-worker-0"}}

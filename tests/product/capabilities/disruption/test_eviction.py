@@ -8,6 +8,7 @@ import pytest
 from lab.operator import objects
 from lab.operator.objects import Object
 from mpijob_elastic import names
+from mpijob_elastic.admission import review
 from mpijob_elastic.capabilities.disruption import admission as eviction
 from tests.product.capabilities.disruption.evicted import (
     READY,
@@ -18,7 +19,6 @@ from tests.product.capabilities.disruption.evicted import (
 )
 from tests.product.webhook.answers import NOW, facts, running
 from tests.product.webhook.objects import mpi_job
-from webhook.rules import review
 
 GOING: Object = {"deletionTimestamp": "2026-11-23T00:00:00Z"}
 JOB = running()

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from mpijob_elastic import capabilities
+from mpijob_elastic.admission.interface import Lookup
 from mpijob_elastic.capabilities.gangs.admission import (
     GANG_FIELD,
     QUEUE_FIELD,
@@ -20,7 +21,6 @@ from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model import mpijob
 from tests.product.webhook.answers import facts, own, patched
 from tests.product.webhook.objects import PLAIN, Object, launcher_pod, mpi_job, worker_pod
-from webhook.rules.optional import Lookup
 
 VOLCANO, COSCHEDULING, KOORDINATOR, KUBERNETES = (
     {"mpijob-elastic/gang": scheduler}

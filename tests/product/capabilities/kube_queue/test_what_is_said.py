@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from mpijob_elastic import capabilities, names
+from mpijob_elastic.admission import lint
 from mpijob_elastic.capabilities import admission
 from mpijob_elastic.capabilities.kube_queue.facts import KUBEQUEUE_SUSPEND
 from mpijob_elastic.decide import derive, in_words
@@ -14,7 +15,6 @@ from tests.builders import NOW
 from tests.product.capabilities.kube_queue.units import held, unit
 from tests.product.explain.said import of_job
 from tests.product.webhook.objects import mpi_job
-from webhook.rules import lint
 
 SCRIPT = ["--host-discovery-script", "/etc/mpi/discover_hosts.sh"]
 WELL = ["horovodrun", "-np", "2", "--min-np", "1", "--max-np", "8", *SCRIPT, "python", "train.py"]

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from mpijob_elastic.admission.review import Refusal, Verdict
 from tests.product.webhook.answers import verdict
 from tests.product.webhook.objects import ELASTIC, PLAIN, Object, mpi_job
-from webhook.rules.review import Refusal, Verdict
 
 
 def job(*env: object, **worker: Any) -> Object:

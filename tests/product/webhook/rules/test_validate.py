@@ -6,6 +6,8 @@ import msgspec
 import pytest
 
 from mpijob_elastic import capabilities, names
+from mpijob_elastic.admission.review import LONGEST_WARNING, Refusal, Verdict
+from mpijob_elastic.admission.size import QuotaFacts
 from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALE
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.kube.meta import Identity
@@ -15,8 +17,6 @@ from mpijob_elastic.names import SUSPEND
 from tests.product.webhook.answers import NOTHING, answer, knowing
 from tests.product.webhook.objects import ELASTIC, PLAIN, Object, mpi_job
 from webhook.rules import validate
-from webhook.rules.review import LONGEST_WARNING, Refusal, Verdict
-from webhook.rules.size import QuotaFacts
 
 
 def on_create(job: Object) -> Verdict:

@@ -8,15 +8,15 @@ import pytest
 
 from lab.operator.objects import Object
 from mpijob_elastic import names
+from mpijob_elastic.admission import review
+from mpijob_elastic.admission.interface import Lookup
+from mpijob_elastic.admission.review import Verdict
 from mpijob_elastic.kube.meta import KubeObject
 from mpijob_elastic.kube.resources import BUDGETS, Resource
 from mpijob_elastic.model import budgets
 from mpijob_elastic.names import PARKED
 from tests.product.webhook.answers import knowing, running, verdict
 from tests.product.webhook.objects import PLAIN
-from webhook.rules import review
-from webhook.rules.optional import Lookup
-from webhook.rules.review import Verdict
 
 QUEUE = {"kueue.x-k8s.io/queue-name": "team"}
 

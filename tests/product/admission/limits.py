@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from lab.operator.objects import Object
+from mpijob_elastic.admission import parking
+from mpijob_elastic.admission.interface import Lookup
 from mpijob_elastic.kube.meta import KubeObject
 from mpijob_elastic.kube.resources import Resource
-from webhook.rules import parking
-from webhook.rules.optional import Lookup
 
 
 def limit_range(*limits: Object) -> bytes:

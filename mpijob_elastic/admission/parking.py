@@ -14,18 +14,18 @@ from typing import ClassVar
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.admission import json_patch, mutate, size
+from mpijob_elastic.admission.interface import CapabilityAdmission, Lookup
+from mpijob_elastic.admission.json_patch import Patch
+from mpijob_elastic.admission.mutate import Pod
+from mpijob_elastic.admission.review import Refusal
+from mpijob_elastic.admission.size import QuotaFacts
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.resources import LIMIT_RANGES
 from mpijob_elastic.model import phrases, requests
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob, Resources
 from mpijob_elastic.model.wire import Wire
-from webhook.rules import json_patch, mutate, size
-from webhook.rules.json_patch import Patch
-from webhook.rules.mutate import Pod
-from webhook.rules.optional import Admission, Lookup
-from webhook.rules.review import Refusal
-from webhook.rules.size import QuotaFacts
 
 _FIELD = f"metadata.annotations[{names.PARKED}]"
 _NAMES_A_NODE = (
@@ -85,7 +85,7 @@ def _parts(spec: _Spec) -> Iterator[str]:
                     yield f"{part} of {resource} for each {limit.type}"
 
 
-class ParkingAdmission(Admission):
+class ParkingAdmission(CapabilityAdmission):
     """What the webhook does for parked workers.
 
     If LimitRanges cannot be read, for example without the right, parking is allowed with a warning.

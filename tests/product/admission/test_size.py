@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from mpijob_elastic import names
+from mpijob_elastic.admission import size
+from mpijob_elastic.admission.review import Refusal, Verdict
 from tests.product.webhook.answers import knowing, running, verdict
 from tests.product.webhook.objects import ELASTIC, PLAIN, Object
-from webhook.rules import size
-from webhook.rules.review import Refusal, Verdict
 
 BOUNDS = {names.MIN_REPLICAS: "2", names.MAX_REPLICAS: "5"}
 LIMITED = ["horovodrun", "-np", "4", "--min-np", "2", "--max-np", "4", *ELASTIC[3:]]

@@ -9,14 +9,15 @@ from hypothesis import strategies as st
 
 from lab.operator.objects import Object
 from mpijob_elastic import names
+from mpijob_elastic.admission import review
+from mpijob_elastic.admission.review import Refusal, Verdict
 from mpijob_elastic.model import sizes as of_sizes
 from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.names import SIZES
 from tests.product.webhook.answers import facts, knowing, running, verdict
 from tests.product.webhook.objects import PLAIN, body
-from webhook.rules import handlers, review
-from webhook.rules.review import Refusal, Verdict
+from webhook.rules import handlers
 
 HPA = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
 REPLICAS = "spec.mpiReplicaSpecs.Worker.replicas"

@@ -16,10 +16,10 @@ import pytest
 
 from mpijob_elastic import names
 from mpijob_elastic.act import worker_probes
+from mpijob_elastic.admission import worker_grace
 from tests.doubles.terminals import on_terminal
 from tests.product.webhook.answers import patched
 from tests.product.webhook.objects import PLAIN, Object, mpi_job, worker_pod
-from webhook.rules import worker_grace
 
 HOOK = {"name": "hooked", "image": "i", "lifecycle": {"preStop": {"exec": {"command": ["true"]}}}}
 PROXY = {"name": "proxy", "image": "i"}

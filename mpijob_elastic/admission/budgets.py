@@ -9,13 +9,13 @@ from contextlib import suppress
 from itertools import islice
 
 from mpijob_elastic import names
+from mpijob_elastic.admission.interface import Lookup
+from mpijob_elastic.admission.review import MOST
 from mpijob_elastic.kube.meta import KubeObject
 from mpijob_elastic.kube.resources import BUDGETS, Resource
 from mpijob_elastic.model import budgets
 from mpijob_elastic.model.budgets import BudgetFacts
 from mpijob_elastic.model.job_facts import JobFacts
-from webhook.rules.optional import Lookup
-from webhook.rules.review import MOST
 
 # The resource that is looked up, and the reader of its JSON.
 WATCHES: Mapping[Resource, Callable[[bytes], KubeObject]] = {BUDGETS: budgets.read}

@@ -10,10 +10,10 @@ import math
 import signal
 
 from mpijob_elastic import names
+from mpijob_elastic.admission import json_patch
+from mpijob_elastic.admission.json_patch import Patch
+from mpijob_elastic.admission.mutate import Pod, role_of
 from mpijob_elastic.model.job_facts import JobFacts
-from webhook.rules import json_patch
-from webhook.rules.json_patch import Patch
-from webhook.rules.mutate import Pod, role_of
 
 # The script runs in any POSIX shell; kubexec.sh needs one, too. It blocks without a child process,
 # because a probe would take a child for a rank: nothing ever comes from an unused terminal. After

@@ -7,11 +7,11 @@ size: each load has one size at which the job rests, whichever size the job had 
 from collections.abc import Iterator
 
 from mpijob_elastic import names
+from mpijob_elastic.admission import size
+from mpijob_elastic.admission.interface import CapabilityAdmission, Lookup
+from mpijob_elastic.admission.review import Refusal
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
-from webhook.rules import size
-from webhook.rules.optional import Admission, Lookup
-from webhook.rules.review import Refusal
 
 # kube-controller-manager's HPA controller, with a credential of its own and without
 # (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#controller-roles).
@@ -23,7 +23,7 @@ SCALERS = frozenset(
 )
 
 
-class SizesAdmission(Admission):
+class SizesAdmission(CapabilityAdmission):
     """What the webhook says of sizes."""
 
     def refusals(

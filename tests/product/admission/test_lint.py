@@ -7,13 +7,13 @@ import msgspec
 import pytest
 
 from mpijob_elastic import capabilities, names
+from mpijob_elastic.admission import lint, review
 from mpijob_elastic.capabilities import admission
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.capabilities.run_policy import RUN_POLICY
 from mpijob_elastic.model.mpijob import MPIJob
 from tests.product.webhook import answers
 from tests.product.webhook.objects import PLAIN, Object, mpi_job
-from webhook.rules import lint, review
 
 SCRIPT = ["--host-discovery-script", "/etc/mpi/discover_hosts.sh"]
 GOOD = ["horovodrun", "-np", "2", "--min-np", "1", "--max-np", "8", *SCRIPT, "python", "train.py"]

@@ -10,6 +10,7 @@ import pytest
 
 from lab.operator import objects
 from mpijob_elastic import names
+from mpijob_elastic.admission import mutate, pod_templates, review
 from mpijob_elastic.capabilities.kueue.admission import KueueAdmission
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.names import SUSPEND
@@ -23,7 +24,7 @@ from tests.product.webhook.objects import (
     mpi_job,
     worker_pod,
 )
-from webhook.rules import handlers, mutate, pod_templates, review
+from webhook.rules import handlers
 
 SUSPENDED = {"name": names.GATE_SUSPENDED}
 THEIRS = {"name": "kueue.x-k8s.io/admission"}

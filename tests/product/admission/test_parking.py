@@ -9,12 +9,13 @@ import pytest
 
 from lab.operator.objects import Object
 from mpijob_elastic import names
+from mpijob_elastic.admission import review
+from mpijob_elastic.admission.size import QuotaFacts, read_quota
 from mpijob_elastic.model import parking as of_parking
 from mpijob_elastic.names import PARKED
 from tests.product.webhook.answers import NOTHING, facts, knowing, running, verdict
 from tests.product.webhook.objects import PLAIN, body, config_map, launcher_pod, worker_pod
-from webhook.rules import handlers, review
-from webhook.rules.size import QuotaFacts, read_quota
+from webhook.rules import handlers
 
 THREE = {PARKED: "1"}
 FILL = {"mpijob-elastic/autoscale": "fill", names.MIN_REPLICAS: "1", names.MAX_REPLICAS: "4"}

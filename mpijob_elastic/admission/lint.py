@@ -9,13 +9,13 @@ characters
 from collections.abc import Iterator, Sequence
 
 from mpijob_elastic import names
+from mpijob_elastic.admission import size
+from mpijob_elastic.admission.interface import CapabilityAdmission
+from mpijob_elastic.admission.review import MOST
 from mpijob_elastic.model import near_names
 from mpijob_elastic.model.horovodrun import HOROVODRUN, Launch
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
-from webhook.rules import size
-from webhook.rules.optional import Admission
-from webhook.rules.review import MOST
 
 # Resets that last for a long training: a change of size costs one, a lost rank up to three.
 _ENOUGH_RESETS = 100
@@ -40,7 +40,7 @@ _ASKING = (
 
 
 def created(
-    job: MPIJob, facts: JobFacts, rooms: Sequence[Admission], *, size_stands: bool = True
+    job: MPIJob, facts: JobFacts, rooms: Sequence[CapabilityAdmission], *, size_stands: bool = True
 ) -> tuple[str, ...]:
     """Return the warnings about a new job; rooms: the rules of capabilities.
 
@@ -56,7 +56,7 @@ def updated(
     *,
     new: JobFacts,
     old: JobFacts,
-    rooms: Sequence[Admission],
+    rooms: Sequence[CapabilityAdmission],
     size_stands: bool = True,
 ) -> tuple[str, ...]:
     """Return the new warnings after an update; `new` and `old`: the facts of both versions.
@@ -76,7 +76,7 @@ def _read_of(job: MPIJob) -> tuple[object, ...]:
 
 
 def _findings(
-    job: MPIJob, about: JobFacts, rooms: Sequence[Admission], *, size_stands: bool = True
+    job: MPIJob, about: JobFacts, rooms: Sequence[CapabilityAdmission], *, size_stands: bool = True
 ) -> Iterator[str]:
     asks = _needs_elastic(job, about)
     if about.elastic:

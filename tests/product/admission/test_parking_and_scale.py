@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from lab.operator.objects import Object
 from mpijob_elastic import names
+from mpijob_elastic.admission.review import Verdict
 from mpijob_elastic.names import PARKED, SIZES
+from tests.product.admission.limits import MINIMUM
 from tests.product.webhook.answers import knowing, running, verdict
-from tests.product.webhook.rules.limits import MINIMUM
-from webhook.rules.review import Verdict
 
 
 def scaled(replicas: int, before: int, annotations: dict[str, str], **context: Any) -> Verdict:

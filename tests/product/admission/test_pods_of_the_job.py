@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from mpijob_elastic import names
+from mpijob_elastic.admission import mutate, pod_templates, worker_grace
 from mpijob_elastic.capabilities.gangs.admission import GangAdmission
 from mpijob_elastic.capabilities.gangs.facts import GANG
 from mpijob_elastic.capabilities.run_policy import RUN_POLICY
@@ -12,7 +13,6 @@ from mpijob_elastic.capabilities.run_policy.admission import RunPolicyAdmission
 from mpijob_elastic.names import SUSPEND
 from tests.product.webhook.answers import PodRule, own, patch_of
 from tests.product.webhook.objects import PLAIN, Object, launcher_pod, mpi_job, worker_pod
-from webhook.rules import mutate, pod_templates, worker_grace
 
 RULES = [
     pytest.param(mutate.launcher, names.ROLE_LAUNCHER, id="discover_hosts"),

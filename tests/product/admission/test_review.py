@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from mpijob_elastic import capabilities, names
+from mpijob_elastic.admission import review as reviews
+from mpijob_elastic.admission.review import Answer, Malformed, Refusal, Verdict
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.model import bounds
 from tests.builders import but
 from tests.product.webhook.answers import NOTHING
 from tests.product.webhook.objects import Object, body, config_map, launcher_pod, mpi_job, review
 from webhook.rules import handlers
-from webhook.rules import review as reviews
-from webhook.rules.review import Answer, Malformed, Refusal, Verdict
 
 
 def test_a_request_is_read() -> None:

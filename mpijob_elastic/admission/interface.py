@@ -9,14 +9,14 @@ from functools import cached_property
 from itertools import chain
 from typing import ClassVar, Protocol
 
+from mpijob_elastic.admission.json_patch import Patch
+from mpijob_elastic.admission.mutate import Pod
+from mpijob_elastic.admission.review import Answer, Refusal, Request
+from mpijob_elastic.admission.size import QuotaFacts
 from mpijob_elastic.kube.meta import KubeObject
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
-from webhook.rules.json_patch import Patch
-from webhook.rules.mutate import Pod
-from webhook.rules.review import Answer, Refusal, Request
-from webhook.rules.size import QuotaFacts
 
 
 class Lookup:
@@ -35,7 +35,7 @@ class Lookup:
         raise LookupError
 
 
-class Admission:
+class CapabilityAdmission:
     """The part of one capability at admission."""
 
     #: The cluster-wide resources that it looks up, and the readers of their JSON.
@@ -108,7 +108,7 @@ class ReviewContext:
     #: The objects that capabilities look up.
     lookup: Lookup = field(default_factory=Lookup)
     #: What capabilities add.
-    rooms: Sequence[Admission] = ()
+    rooms: Sequence[CapabilityAdmission] = ()
     #: The labels of pod templates are put back on new pods.
     restores_labels: bool = True
 

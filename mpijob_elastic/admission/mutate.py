@@ -10,14 +10,14 @@ from typing import Any
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.admission import json_patch
+from mpijob_elastic.admission.json_patch import Patch
 from mpijob_elastic.kube.meta import ObjectMeta, OwnerReference
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import Container, MPIJob
 from mpijob_elastic.model.wire import Lifecycle, SchedulingGate, SchedulingGroup, Volume, Wire
-from webhook.rules import json_patch
-from webhook.rules.json_patch import Patch
 
 _ITEM = {
     "key": names.KEY_DISCOVER_HOSTS,

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.admission.review import MOST, Refusal
 from mpijob_elastic.kube.meta import Identity, ObjectMeta
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model import phrases, requests
@@ -19,7 +20,6 @@ from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.horovodrun import HOROVODRUN
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.wire import Wire
-from webhook.rules.review import MOST, Refusal
 
 # The most workers that are named; the rest is counted.
 _NAMED = 3

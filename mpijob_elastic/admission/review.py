@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from webhook.rules.json_patch import Patch
+from mpijob_elastic.admission.json_patch import Patch
 
 API_VERSION = "admission.k8s.io/v1"
 KIND = "AdmissionReview"

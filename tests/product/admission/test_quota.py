@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from mpijob_elastic.admission import review
+from mpijob_elastic.admission.size import QuotaFacts, read_quota
 from tests.product.webhook.answers import NOTHING, knowing, verdict
 from tests.product.webhook.objects import Object, mpi_job
-from webhook.rules import review
-from webhook.rules.size import QuotaFacts, read_quota
 
 GPUS = "requests.nvidia.com/gpu"
 

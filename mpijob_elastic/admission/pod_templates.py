@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.admission import json_patch, review
+from mpijob_elastic.admission.json_patch import Patch
+from mpijob_elastic.admission.mutate import Pod, role_of
 from mpijob_elastic.model import pod_labels
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.wire import Wire
-from webhook.rules import json_patch, review
-from webhook.rules.json_patch import Patch
-from webhook.rules.mutate import Pod, role_of
 
 _EMPTY = msgspec.Raw(b"null")
 _BEGINS = (

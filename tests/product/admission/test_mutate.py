@@ -10,6 +10,8 @@ import pytest
 
 from lab.operator import objects
 from mpijob_elastic import names
+from mpijob_elastic.admission import json_patch, mutate, review
+from mpijob_elastic.admission.json_patch import ForeignField, Patch
 from mpijob_elastic.capabilities.run_policy.admission import RunPolicyAdmission
 from tests.product.webhook.answers import knowing, patch_of, patched
 from tests.product.webhook.answers import own as capability
@@ -23,8 +25,7 @@ from tests.product.webhook.objects import (
     mpi_job,
     worker_pod,
 )
-from webhook.rules import handlers, json_patch, mutate, review
-from webhook.rules.json_patch import ForeignField, Patch
+from webhook.rules import handlers
 
 ITEM = {"key": "discover_hosts.sh", "mode": 0o555, "path": "discover_hosts.sh"}
 ON, OFF = ({"mpijob-elastic/enabled": value} for value in ("true", "false"))

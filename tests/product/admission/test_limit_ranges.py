@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.operator.objects import Object
+from mpijob_elastic.admission import parking, review
+from mpijob_elastic.admission.review import Verdict
 from mpijob_elastic.kube import meta
 from mpijob_elastic.kube.resources import BUDGETS, LIMIT_RANGES
 from mpijob_elastic.names import PARKED
+from tests.product.admission.limits import MINIMUM, Seen, limit_range
 from tests.product.webhook.answers import NOTHING, running, verdict
 from tests.product.webhook.objects import PLAIN
-from tests.product.webhook.rules.limits import MINIMUM, Seen, limit_range
-from webhook.rules import parking, review
-from webhook.rules.review import Verdict
 
 QUANTITIES = {"0": False, "0m": False, "1n": True, "10m": True, "1": True, "2Gi": True, "1e3": True}
 
