@@ -16,7 +16,14 @@ from mpijob_elastic.decide import config_map, next_memory
 from mpijob_elastic.model.job import Config, ConfigFacts, JobView, Role, parse_script
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.memory import Host, Left, Memory, Tries, pod_fingerprint
-from mpijob_elastic.model.pod import Launcher, LauncherPhase, PodFacts, Probe, Worker
+from mpijob_elastic.model.pod import (
+    Launcher,
+    LauncherFacts,
+    LauncherPhase,
+    PodFacts,
+    Probe,
+    Worker,
+)
 from mpijob_elastic.model.policy import Policy
 from mpijob_elastic.model.wire import Owned
 from tests import room_words
@@ -160,7 +167,7 @@ def failed(index: int, **facts: Any) -> Worker:
 
 def launcher(phase: LauncherPhase = LauncherPhase.STARTED, **facts: Any) -> Launcher:
     """A launcher of long ago that names discover_hosts.sh, and mounts it."""
-    pod = PodFacts(
+    pod = LauncherFacts(
         metadata=ref(names.launcher(JOB)),
         role=names.ROLE_LAUNCHER,
         phase="Running",

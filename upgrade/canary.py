@@ -18,6 +18,7 @@ from mpijob_elastic.kube import errors, wire
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NAMESPACES, PODS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
+from mpijob_elastic.model.pod import as_launcher
 from mpijob_elastic.observe import facts_config, facts_pod
 from upgrade import crd, operators, scale
 
@@ -148,7 +149,7 @@ async def _unprepared(client: ApiReader, namespace: str) -> str:
     config = await client.find(CONFIG_MAPS.path(namespace, names.config_map(JOB)))
     if pod is None or config is None:
         return f"{_NOT_CREATED} the launcher yet; does it run, and does it manage this namespace?"
-    if not facts_pod.read(pod).mounts_discovery:
+    if not as_launcher(facts_pod.read(pod)).mounts_discovery:
         return (
             f"canary: the launcher does not mount {_KEY}: the webhook was not called; see its log"
         )

@@ -25,7 +25,7 @@ from mpijob_elastic.kube.writer import JSON_PATCH, ApiWriter
 from mpijob_elastic.model import kubexec, mpijob
 from mpijob_elastic.model.job import ConfigFacts
 from mpijob_elastic.model.mpijob import MPIJob
-from mpijob_elastic.model.pod import PodFacts
+from mpijob_elastic.model.pod import LauncherFacts, PodFacts
 from mpijob_elastic.observe import facts_config, facts_pod
 
 Patch = list[dict[str, Any]]
@@ -148,7 +148,7 @@ def find(
     *, jobs: Sequence[MPIJob], configs: Iterable[ConfigFacts], pods: Sequence[PodFacts]
 ) -> Traces:
     """Return our traces on these MPIJobs, ConfigMaps and pods; pure."""
-    launchers = [pod for pod in pods if pod.role == names.ROLE_LAUNCHER]
+    launchers = [pod for pod in pods if isinstance(pod, LauncherFacts)]
     handed_over = {
         job.metadata.uid
         for job in jobs
@@ -166,7 +166,9 @@ def find(
             )
 
     for pod in pods:
-        marks = {names.REFRESHED: pod.refreshed, **pod.marks}
+        marks: dict[str, str | None] = {**pod.marks}
+        if isinstance(pod, LauncherFacts):
+            marks[names.REFRESHED] = pod.refreshed
         remove(PODS, pod.metadata, _annotations(marks, marks))
     for config in filter(_is_ours, configs):
         memory = _without(config.memory, _annotation(names.MEMORY))

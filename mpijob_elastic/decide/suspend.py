@@ -26,7 +26,7 @@ from mpijob_elastic.decide.step import NO_STEP, Step
 from mpijob_elastic.decide.wishes import Suspend, Wishes
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.phrases import listed
-from mpijob_elastic.model.pod import Launcher, Worker
+from mpijob_elastic.model.pod import Launcher, Worker, as_launcher
 
 
 def of_user(view: JobView) -> Iterable[Suspend]:
@@ -99,7 +99,7 @@ def hidden(state: JobState) -> DeleteLauncher | None:
     name = names.launcher(state.view.name)
     found = (pod for pod in overdue.hidden(state) if pod.metadata.name == name)
     pod = next(found, None)
-    return _deletion(state, Launcher(facts=pod)) if pod else None
+    return _deletion(state, Launcher(facts=as_launcher(pod))) if pod else None
 
 
 def _deletion(state: JobState, launcher: Launcher) -> DeleteLauncher:

@@ -107,8 +107,6 @@ class ConfigFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     written_at: float = 0.0
     #: Keys of texts that are too long to keep: only their start is kept, which is no text of ours.
     cut: tuple[str, ...] = ()
-    #: All these facts, compressed; then only `metadata` is set as well (observe.facts_config).
-    packed: bytes = b""
 
 
 class Role(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -119,8 +117,6 @@ class Role(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     exec_rule: int = -1
     #: The resourceNames of that rule.
     exec_names: tuple[str, ...] = ()
-    #: As in `ConfigFacts`.
-    packed: bytes = b""
 
 
 @dataclass(frozen=True, kw_only=True)

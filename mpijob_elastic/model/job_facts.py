@@ -15,7 +15,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.model import bounds, horovodrun, mpijob, phrases, policy, requests
 from mpijob_elastic.model.horovodrun import Launch
-from mpijob_elastic.model.mpijob import Container, MPIJob, Profile
+from mpijob_elastic.model.mpijob import Container, JobStatus, MPIJob, Profile
 from mpijob_elastic.model.policy import Policy, Problem
 from mpijob_elastic.model.wire import Owned, owned, seconds
 
@@ -310,14 +310,11 @@ def of(job: MPIJob, asking: Iterable[Asking] = ()) -> JobFacts:
     asked = [ask(job, policy_) for ask in asking]
     launcher = job.containers(names.ROLE_LAUNCHER)
     texts = [text for container in launcher for text in container.texts()]
-    spec, status = job.spec or mpijob.Spec(), job.status or mpijob.JobStatus()
-    succeeded = job.condition(names.CONDITION_SUCCEEDED) is not None
-    ended_at = seconds(status.completion_time) if job.finished else None
-    # [operator] Only the first container of a launcher gets kubectl and the hostfile.
-    first = launcher[0] if launcher else Container()
-    launch = horovodrun.parse(first.words(), first.variables())
+    spec, status = job.spec or mpijob.Spec(), job.status or JobStatus()
+    launch = _launch(launcher)
     said = launch or Launch(program="")
-    elastic = policy.names_discovery(texts) if policy_.enabled is None else policy_.enabled
+    elastic = _is_elastic(policy_, texts)
+    worker = job.pod(names.ROLE_WORKER)
     notices = bounds.notices(job.metadata.annotations.get(names.STATUS, ""))
     return JobFacts(
         metadata=owned(job.metadata),
@@ -327,9 +324,9 @@ def of(job: MPIJob, asking: Iterable[Asking] = ()) -> JobFacts:
         slots=job.slots,
         main_container=spec.main_container or "",
         elastic=elastic,
-        launcher_elastic=names.is_still_elastic(notices) or names.is_suspended(notices),
+        launcher_elastic=_was_elastic(notices),
         policy=policy_,
-        problems=(*problems, *(fault for _, faults in asked for fault in faults)),
+        problems=(*problems, *chain.from_iterable(faults for _, faults in asked)),
         launch=launch,
         np_workers=_workers(said.np, job.slots),
         min_np_workers=_workers(said.effective_min_np, job.slots),
@@ -341,21 +338,54 @@ def of(job: MPIJob, asking: Iterable[Asking] = ()) -> JobFacts:
         clean_pod_policy=spec.clean_pod_policy or "None",
         deleting=job.metadata.deleting,
         reported=bool(status.conditions),
-        own_grace=job.pod(names.ROLE_WORKER).termination_grace_period_seconds,
+        own_grace=worker.termination_grace_period_seconds,
         finished=job.finished,
-        retries=job.condition(names.CONDITION_FAILED) is not None and not job.finished,
-        ended_at=ended_at,
-        succeeded_at=ended_at if succeeded else None,
+        retries=not job.finished and job.condition(names.CONDITION_FAILED) is not None,
+        ended_at=_ended_at(job, status),
+        succeeded_at=_succeeded_at(job, status),
         notices=notices,
         lacks_selector=job.lacks_selector,
         size_manager=job.size_manager,
         pod_labels={role: job.pod_labels(role) for role in _ROLES},
         seccomp_profiles={role: job.pod(role).seccomp_profiles for role in _ROLES},
         place=job.place,
-        names_node=bool(job.pod(names.ROLE_WORKER).node_name),
+        names_node=bool(worker.node_name),
         worker_counts=job.worker_counts,
         asked=tuple(known for known, _ in asked if known is not None),
     )
+
+
+def _launch(launcher: Sequence[Container]) -> Launch | None:
+    """Return how the launcher starts the ranks; None if its command cannot be read.
+
+    [operator] Only the first container of a launcher gets kubectl and the hostfile.
+    """
+    first = launcher[0] if launcher else Container()
+    return horovodrun.parse(first.words(), first.variables())
+
+
+def _is_elastic(known: Policy, texts: Iterable[str]) -> bool:
+    """Tell whether the annotation or, without it, the launcher's template makes a job elastic."""
+    if known.enabled is not None:
+        return known.enabled
+    return policy.names_discovery(texts)
+
+
+def _was_elastic(notices: str) -> bool:
+    """Tell whether our notices say that the launcher is elastic."""
+    return names.is_still_elastic(notices) or names.is_suspended(notices)
+
+
+def _ended_at(job: MPIJob, status: JobStatus) -> float | None:
+    """Return when the job finished; None unless it did."""
+    return seconds(status.completion_time) if job.finished else None
+
+
+def _succeeded_at(job: MPIJob, status: JobStatus) -> float | None:
+    """Return when the job succeeded; None unless it did."""
+    if job.condition(names.CONDITION_SUCCEEDED) is None:
+        return None
+    return _ended_at(job, status)
 
 
 def kept(facts: JobFacts) -> JobFacts:

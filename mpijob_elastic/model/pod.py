@@ -51,15 +51,17 @@ class Toleration(Wire, frozen=True, gc=False):
         Tolerations of Kubernetes' own taints do not count: they only let a pod stay while its node
         is reported as lost.
         """
-        return (
-            self.seconds is None and self.effect in ("", NO_EXECUTE) and not is_built_in(self.key)
-        )
+        if self.seconds is not None or self.effect not in ("", NO_EXECUTE):
+            return False
+        return not is_built_in(self.key)
 
     def lasts_against(self, taint: Taint) -> bool:
         """Return True if a pod with this toleration stays in spite of the taint."""
-        everything = not self.key and self.operator == "Exists"
-        named = self.key == taint.key and (self.operator == "Exists" or self.value == taint.value)
-        return self.may_last and (everything or named)
+        if not self.may_last:
+            return False
+        if self.operator == "Exists":
+            return self.key in ("", taint.key)
+        return self.key == taint.key and self.value == taint.value
 
 
 def is_built_in(key: str) -> bool:
@@ -132,27 +134,6 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     foreign: bool = False
     #: True if training-operator made the pod.
     of_training_operator: bool = False
-    #: Only for a launcher.
-    launcher_phase: LauncherPhase = LauncherPhase.WAITING
-    #: Only for a launcher: true if it was created to read the host list.
-    mounts_discovery: bool = False
-    #: Only for a launcher: true if its containers name discover_hosts.sh or the option for it.
-    names_discovery: bool = False
-    #: Only for a launcher: the value of annotation `names.REFRESHED`, by which it was last touched.
-    refreshed: str | None = None
-    #: Only for a launcher: since when the init container kubectl-delivery runs.
-    delivering_since: float | None = None
-    #: Only for a launcher: since when the driver's container runs; None while it does not.
-    started_at: float | None = None
-    #: Only for a launcher: when it ended; None unless it did and the operator makes no other
-    #: launcher for it.
-    ended_at: float | None = None
-    #: Only for a launcher: the containers that still run although the driver has ended.
-    lingering: tuple[str, ...] = ()
-    #: Only for a launcher: how often the driver's container has failed; 0 while it runs.
-    failures: int = 0
-    #: Only for a launcher: `spec.activeDeadlineSeconds`.
-    deadline: int | None = None
     #: "" while it is not scheduled.
     node: str = ""
     #: When its node was seen to be deleted; 0 if it was not.
@@ -216,15 +197,46 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return tuple(name for name in self.containers if name in possible) or self.containers[:1]
 
 
+class LauncherFacts(PodFacts, frozen=True, kw_only=True, gc=False):
+    """A launcher pod with the operator's labels."""
+
+    #: Its progress.
+    launcher_phase: LauncherPhase = LauncherPhase.WAITING
+    #: True if it was created to read the host list.
+    mounts_discovery: bool = False
+    #: True if its containers name discover_hosts.sh or the option for it.
+    names_discovery: bool = False
+    #: The value of annotation `names.REFRESHED`, by which it was last touched.
+    refreshed: str | None = None
+    #: Since when the init container kubectl-delivery runs.
+    delivering_since: float | None = None
+    #: Since when the driver's container runs; None while it does not.
+    started_at: float | None = None
+    #: When it ended; None unless it did and the operator makes no other launcher for it.
+    ended_at: float | None = None
+    #: The containers that still run although the driver has ended.
+    lingering: tuple[str, ...] = ()
+    #: How often the driver's container has failed; 0 while it runs.
+    failures: int = 0
+    #: `spec.activeDeadlineSeconds`.
+    deadline: int | None = None
+
+
+def as_launcher(pod: PodFacts) -> LauncherFacts:
+    """Return the facts of a launcher; of a pod without its role no more is known."""
+    if isinstance(pod, LauncherFacts):
+        return pod
+    return LauncherFacts(**msgspec.structs.asdict(pod))
+
+
 def of_driver(containers: tuple[str, ...], *, mounting: tuple[str, ...]) -> str:
     """Return the launcher's container with kubectl and kubexec.sh.
 
     [operator] A template's first container gets the mount of J-config. A sidecar injector may put
     another before it, as Istio's holdApplicationUntilProxyStarts does; it has no such mount.
     """
-    return next(
-        (name for name in containers if name in mounting), containers[0] if containers else ""
-    )
+    first = containers[0] if containers else ""
+    return next((name for name in containers if name in mounting), first)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -292,11 +304,9 @@ class Worker:
     @cached_property
     def ready(self) -> bool:
         """True if a rank may be started in it."""
-        return (
-            self.facts.phase == "Running"
-            and self.facts.ready_at is not None
-            and not self.facts.deleting
-        )
+        if self.facts.phase != "Running" or self.facts.deleting:
+            return False
+        return self.facts.ready_at is not None
 
     @property
     def unready_since(self) -> float:
@@ -341,7 +351,7 @@ class Refusal:
 class Launcher:
     """The launcher pod."""
 
-    facts: PodFacts
+    facts: LauncherFacts
     #: The driver's container.
     container: str = ""
     #: When it ended; None unless the job ended with it.

@@ -26,12 +26,12 @@ from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.served import WhileServed
 from mpijob_elastic.kube.watch import WatchCache, Watches, watches
 from mpijob_elastic.model import bounds
-from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.job import ConfigFacts, JobView, Role
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.pod import PodFacts, Signs
 from mpijob_elastic.model.wire import Fact, is_news
 from mpijob_elastic.observe import facts_config, registration, views
-from mpijob_elastic.observe.facts_config import packed
+from mpijob_elastic.observe.facts_config import Packed, packed
 from mpijob_elastic.observe.kept import PodTexts, Unread, WorkerEnds
 from mpijob_elastic.observe.nodes import Nodes
 from mpijob_elastic.observe.watching import ByJob, JobKey, See, Watching, unseen
@@ -43,6 +43,7 @@ log = logging.getLogger(__name__)
 DEFINITION_EVERY = 60.0
 T = TypeVar("T", bound=KubeObject)
 F = TypeVar("F", bound=Fact)
+C = TypeVar("C", ConfigFacts, Role)
 
 
 class Caches:
@@ -160,8 +161,8 @@ class Caches:
         seen = views.view(
             job,
             pods=self.judge(self._pods_of.get(key, {}).values()),
-            config=self.configs.store.get(key.namespace, names.config_map(key.name)),
-            role=self.roles.store.get(key.namespace, names.launcher(key.name)),
+            config=_opened(self.configs.store.get(key.namespace, names.config_map(key.name)), job),
+            role=_opened(self.roles.store.get(key.namespace, names.launcher(key.name)), job),
             probes=self._ends.over(key, probes),
             holds=holds,
             keeps_selector=self._keeps_selector,
@@ -359,3 +360,10 @@ def _key(fact: Fact | None) -> JobKey | None:
         if fact is not None and fact.metadata.job
         else None
     )
+
+
+def _opened(found: Packed[C] | None, job: JobFacts) -> C | None:
+    """Return what the cache keeps of an object of this job; None if it is of another."""
+    if found is None or found.metadata.job_uid != job.metadata.uid:
+        return None
+    return found.open()

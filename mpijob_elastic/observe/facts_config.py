@@ -6,7 +6,7 @@ The lines of a host list of 1,000 workers, 140 KiB, differ only in numbers; comp
 
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -15,7 +15,7 @@ from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model import bounds, history
 from mpijob_elastic.model.job import ConfigFacts, Role
 from mpijob_elastic.model.memory import expanded
-from mpijob_elastic.model.wire import Managed, Wire, owned
+from mpijob_elastic.model.wire import Managed, Owned, Wire, owned
 
 F = TypeVar("F", ConfigFacts, Role)
 
@@ -146,21 +146,26 @@ def _kept(job: str, pods: Sequence[str]) -> tuple[str, ...]:
     return tuple(pod for pod, index in own.items() if index < bounds.MOST_WORKERS)
 
 
-def packed(facts: F) -> F:
-    """Return the facts as they are kept: compressed if they are long."""
+class Packed(msgspec.Struct, Generic[F], frozen=True, gc=False):
+    """Facts as a cache keeps them: compressed if they are long."""
+
+    metadata: Owned
+    kind: type[F]
+    #: The facts themselves, or compressed.
+    kept: F | bytes
+
+    def open(self) -> F:
+        """Return the facts as they were read."""
+        if isinstance(self.kept, bytes):
+            return msgspec.msgpack.decode(zlib.decompress(self.kept), type=self.kind)
+        return self.kept
+
+
+def packed(facts: F) -> Packed[F]:
+    """Return the facts as a cache keeps them."""
     plain = msgspec.msgpack.encode(facts)
-    if len(plain) <= PLAIN:
-        return facts
-    return type(facts)(metadata=facts.metadata, packed=zlib.compress(plain, _LEVEL))
-
-
-def unpacked(facts: F) -> F:
-    """Return the facts as they were read."""
-    return (
-        msgspec.msgpack.decode(zlib.decompress(facts.packed), type=type(facts))
-        if facts.packed
-        else facts
-    )
+    kept = facts if len(plain) <= PLAIN else zlib.compress(plain, _LEVEL)
+    return Packed(metadata=facts.metadata, kind=type(facts), kept=kept)
 
 
 def packed_size(*texts: str) -> int:

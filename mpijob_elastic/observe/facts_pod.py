@@ -6,12 +6,20 @@ https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
 from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
+from msgspec import structs
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import meta
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model import bounds, policy
-from mpijob_elastic.model.pod import NO_MARKS, LauncherPhase, PodFacts, Toleration, of_driver
+from mpijob_elastic.model.pod import (
+    NO_MARKS,
+    LauncherFacts,
+    LauncherPhase,
+    PodFacts,
+    Toleration,
+    of_driver,
+)
 from mpijob_elastic.model.wire import (
     Lifecycle,
     Owned,
@@ -34,6 +42,7 @@ _ENDINGS = ("DisruptionTarget", "TerminationTarget")
 _CONFIG_MOUNT = f'"{names.CONFIG_VOLUME}"'.encode()
 _NONE: frozenset[str] = frozenset()
 _TOUCH = frozenset((names.REFRESHED,))
+_DEFAULT = names.DEFAULT_CONTAINER
 # The scheduler lists every reason of every node.
 _LONGEST_OBSTACLE = 200
 # A pod may have any number of containers that have ended, with long names.
@@ -201,82 +210,111 @@ def read_part(metadata: Owned, raw: bytes | msgspec.Raw) -> PodFacts:
 
 
 def of(pod: Pod, *, groups: frozenset[str] = _NONE, marks: frozenset[str] = _NONE) -> PodFacts:
-    """Return a pod's facts.
+    """Return a pod's facts; those of a launcher are `LauncherFacts`.
 
     groups: labels and annotations by which schedulers know pods that start together. marks:
     annotations of a worker that are kept.
     """
+    if pod.metadata.labels.get(names.LABEL_JOB_ROLE) != names.ROLE_LAUNCHER:
+        return _facts(pod, groups=groups, marks=marks)
+    return _of_launcher(pod, _facts(pod, groups=groups, marks=_NONE))
+
+
+def _facts(pod: Pod, *, groups: frozenset[str], marks: frozenset[str]) -> PodFacts:
+    """Return the facts of any pod."""
     spec, status = pod.spec or Spec(), pod.status or PodStatus()
     labels, annotations = pod.metadata.labels, pod.metadata.annotations
-    role = labels.get(names.LABEL_JOB_ROLE, "")
-    launcher = role == names.ROLE_LAUNCHER
     conditions = {condition.type: condition for condition in status.conditions or ()}
     ended = list(ends(status.container_statuses or ()))
     created_at = seconds(pod.metadata.creation_timestamp) or 0.0
     containers = tuple(shared(container.name) for container in spec.containers or ())
-    mounting, default = tuple[str, ...](), ""
-    if containers[1:]:
-        mounts = (
-            one.name for one in spec.containers or () if _CONFIG_MOUNT in bytes(one.volume_mounts)
-        )
-        mounting, default = tuple(map(shared, mounts)), annotations.get(names.DEFAULT_CONTAINER, "")
-    statuses = {
-        container.name: container for container in status.container_statuses or () if launcher
-    }
-    driver = statuses.get(of_driver(containers, mounting=mounting), ContainerStatus())
-    running = driver.state.running if driver.state else None
-    lingering = _lingering(spec, status, driver) if launcher else ()
+    is_single = len(containers) < 2
     return PodFacts(
         metadata=owned(pod.metadata),
         # Many pods share these texts, and each is kept once: this and `owned` save a third of the
         # memory of a pod.
-        role=shared(role),
+        role=shared(labels.get(names.LABEL_JOB_ROLE, "")),
         phase=shared(status.phase),
         created_at=created_at,
         deleting=pod.metadata.deleting,
         containers=containers,
-        mounting=mounting,
-        default_container=shared(default),
+        mounting=() if is_single else _mounting(spec),
+        default_container="" if is_single else shared(annotations.get(_DEFAULT, "")),
         ready_at=_ready_at(conditions, created_at),
         unready_at=_unready_at(conditions),
         last_state=shared(_last_state(spec, status, ended)),
         foreign=names.LABEL_REPLICA_INDEX in labels,
         of_training_operator=any(label.startswith(_FOREIGN_PREFIX) for label in labels),
-        launcher_phase=_launcher_phase(status, lingering) if launcher else LauncherPhase.WAITING,
-        lingering=lingering,
-        mounts_discovery=launcher and _mounts_discovery(spec),
-        names_discovery=launcher and _names_discovery(spec),
-        refreshed=_marks(annotations, _TOUCH).get(names.REFRESHED) if launcher else None,
-        delivering_since=_delivering_since(status) if launcher else None,
-        started_at=seconds(running.started_at) if running else None,
-        ended_at=_ended_at(status, created_at) if launcher else None,
-        failures=0
-        if running
-        else next((driver.restart_count + 1 for _, end in ends([driver]) if end.exit_code), 0),
-        deadline=spec.active_deadline_seconds if launcher else None,
         node=shared(spec.node_name),
         obstacle=_obstacle(conditions),
         disruption=_disrupted(conditions),
-        tolerations=tuple(
-            toleration for toleration in spec.tolerations or () if toleration.may_last
-        ),
+        tolerations=tuple(one for one in spec.tolerations or () if one.may_last),
         ends_at=seconds(pod.metadata.deletion_timestamp),
         grace=pod.metadata.deletion_grace_period_seconds,
         shares_processes=bool(spec.share_process_namespace or spec.host_pid),
         out_of_memory=any(end.reason == "OOMKilled" for _, end in ended),
         pre_stop=_has_pre_stop(spec),
         gates=tuple(shared(gate.name) for gate in spec.scheduling_gates or ()),
-        grouped=not (groups.isdisjoint(labels) and groups.isdisjoint(annotations))
-        or spec.scheduling_group is not None,
-        marks=NO_MARKS if launcher else _marks(annotations, marks),
+        grouped=_is_grouped(pod, spec, groups),
+        marks=_marks(annotations, marks),
         last_words=_last_words(status) if pod.metadata.deleting else "",
     )
 
 
+def _mounting(spec: Spec) -> tuple[str, ...]:
+    """Return the containers that mount the job's ConfigMap."""
+    containers = spec.containers or ()
+    mounts = (one.name for one in containers if _CONFIG_MOUNT in bytes(one.volume_mounts))
+    return tuple(map(shared, mounts))
+
+
+def _is_grouped(pod: Pod, spec: Spec, groups: frozenset[str]) -> bool:
+    """Tell whether a mark for the scheduler says that the pod starts together with others."""
+    if spec.scheduling_group is not None:
+        return True
+    return not (
+        groups.isdisjoint(pod.metadata.labels) and groups.isdisjoint(pod.metadata.annotations)
+    )
+
+
+def _of_launcher(pod: Pod, facts: PodFacts) -> LauncherFacts:
+    """Return the facts of a launcher, given those that any pod has."""
+    spec, status = pod.spec or Spec(), pod.status or PodStatus()
+    driver = _driver(status, of_driver(facts.containers, mounting=facts.mounting))
+    running = driver.state.running if driver.state else None
+    lingering = _lingering(spec, status, driver)
+    return LauncherFacts(
+        **structs.asdict(facts),
+        launcher_phase=_launcher_phase(status, lingering),
+        lingering=lingering,
+        mounts_discovery=_mounts_discovery(spec),
+        names_discovery=_names_discovery(spec),
+        refreshed=_marks(pod.metadata.annotations, _TOUCH).get(names.REFRESHED),
+        delivering_since=_delivering_since(status),
+        started_at=seconds(running.started_at) if running else None,
+        ended_at=_ended_at(status, facts.created_at),
+        failures=0 if running else _failures(driver),
+        deadline=spec.active_deadline_seconds,
+    )
+
+
+def _driver(status: PodStatus, name: str) -> ContainerStatus:
+    """Return the status of the driver's container; an empty one while there is none."""
+    found = [each for each in status.container_statuses or () if each.name == name]
+    return found[-1] if found else ContainerStatus()
+
+
+def _failures(driver: ContainerStatus) -> int:
+    """Return how often the driver's container has failed, by its last end."""
+    for _, end in ends([driver]):
+        if end.exit_code:
+            return driver.restart_count + 1
+    return 0
+
+
 def _marks(annotations: Mapping[str, str], marks: frozenset[str]) -> Mapping[str, str]:
-    return {
-        key: annotations[key][:_LONGEST_MARK] for key in marks if key in annotations
-    } or NO_MARKS
+    found = {key: annotations[key][:_LONGEST_MARK] for key in marks if key in annotations}
+    return found or NO_MARKS
 
 
 def _last_words(status: PodStatus) -> str:

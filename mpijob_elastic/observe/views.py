@@ -27,9 +27,16 @@ from mpijob_elastic.model.job import Config, ConfigFacts, JobView, Role, parse_s
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.kubexec import Held
 from mpijob_elastic.model.memory import parse_memory, pod_key
-from mpijob_elastic.model.pod import Launcher, LauncherPhase, PodFacts, Probe, Worker, of_driver
+from mpijob_elastic.model.pod import (
+    Launcher,
+    LauncherFacts,
+    LauncherPhase,
+    PodFacts,
+    Probe,
+    Worker,
+    of_driver,
+)
 from mpijob_elastic.observe import facts_pod
-from mpijob_elastic.observe.facts_config import unpacked
 
 F = TypeVar("F", ConfigFacts, Role)
 # The start of their field managers: client-go sends the program's name (`/opt/mpi-operator.v1` in
@@ -162,7 +169,7 @@ def _is_over(launcher: Launcher) -> bool:
 
 
 def _owned(fact: F | None, job: JobFacts) -> F | None:
-    return unpacked(fact) if fact and fact.metadata.job_uid == job.metadata.uid else None
+    return fact if fact and fact.metadata.job_uid == job.metadata.uid else None
 
 
 def _workers(
@@ -204,16 +211,15 @@ def _former(
 
 def _launcher(job: JobFacts, pods: list[PodFacts], holds: Holds) -> Launcher | None:
     wanted = names.launcher(job.metadata.name)
-    pod = next(
-        (pod for pod in pods if pod.role == names.ROLE_LAUNCHER and pod.metadata.name == wanted),
-        None,
-    )
+    launchers = (pod for pod in pods if isinstance(pod, LauncherFacts))
+    pod = next((pod for pod in launchers if pod.metadata.name == wanted), None)
     if pod is None:
         return None
+    is_retried = job.retries and pod.phase == "Failed"
     return Launcher(
         facts=pod,
         container=of_driver(pod.containers, mounting=pod.mounting),
-        ended_at=None if job.retries and pod.phase == "Failed" else pod.ended_at,
+        ended_at=None if is_retried else pod.ended_at,
         held=holds(pod.metadata.uid),
     )
 

@@ -15,7 +15,7 @@ from mpijob_elastic.model import pod as pod_facts
 from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import ConfigFacts, parse_script
 from mpijob_elastic.model.kubexec import Held
-from mpijob_elastic.model.pod import PodFacts
+from mpijob_elastic.model.pod import LauncherFacts, PodFacts
 from tests.builders import FACTS, JOB, KUBEXEC, NOW, but, pods, ref, role
 from tests.modelcheck.world import (
     DELIVERING,
@@ -195,7 +195,7 @@ def _watched(watch: Watch) -> pod_facts.Probe:
 def _launcher(
     seen: Seen, launcher: Launcher, config: model.Config, dropped_age: int
 ) -> pod_facts.Launcher:
-    facts = PodFacts(
+    facts = LauncherFacts(
         metadata=ref(names.launcher(JOB), uid=str(launcher.uid)),
         role=names.ROLE_LAUNCHER,
         phase="",

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import msgspec
 
@@ -40,11 +41,12 @@ from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.model import phrases
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Exec, Held
-from mpijob_elastic.model.pod import Launcher, PodFacts, Worker
+from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.observe import registration
 from mpijob_elastic.observe.registration import Registration
 from mpijob_elastic.telemetry.terminal import say
 
+F = TypeVar("F", bound=PodFacts)
 # Column at which text is wrapped, whatever the terminal, because logs and mails show it too.
 WIDTH = 110
 _INDENT = "    "
@@ -227,14 +229,14 @@ async def ask(
 def _marked(view: JobView, threats: Mapping[str, str], frozen: tuple[Exec, ...]) -> JobView:
     """Return the view with the threats to pods by their nodes, and the launcher's frozen execs."""
 
-    def facts(pod: Launcher | Worker) -> PodFacts:
-        why = pod.facts.disruption or threats.get(pod.ref.name, "")
-        return msgspec.structs.replace(pod.facts, disruption=why)
+    def facts(pod: F) -> F:
+        why = pod.disruption or threats.get(pod.metadata.name, "")
+        return msgspec.structs.replace(pod, disruption=why)
 
     launcher = view.launcher
     if launcher:
-        launcher = replace(launcher, facts=facts(launcher), held=Held(frozen=frozen))
-    workers = (replace(worker, facts=facts(worker)) for worker in view.workers)
+        launcher = replace(launcher, facts=facts(launcher.facts), held=Held(frozen=frozen))
+    workers = (replace(worker, facts=facts(worker.facts)) for worker in view.workers)
     marked = replace(view, launcher=launcher, workers=tuple(workers))
     return capabilities.told(marked, seen=view.capabilities)
 

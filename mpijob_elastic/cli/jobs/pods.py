@@ -19,7 +19,7 @@ from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
-from mpijob_elastic.model.pod import DRIVER_ENDED, Launcher, of_driver
+from mpijob_elastic.model.pod import DRIVER_ENDED, Launcher, as_launcher, of_driver
 from mpijob_elastic.observe.facts_pod import ContainerStatus, State, decode
 
 # Runs on a terminal, so that the shell does not count as a rank (act/worker_probes).
@@ -64,17 +64,18 @@ async def find(client: ApiReader, job: SeenJob) -> LauncherPod | None:
     seen = snapshot.read_pod(raw) if raw else None
     if raw is None or seen is None or seen.metadata.job_uid != job.metadata.uid:
         return None
-    container = of_driver(seen.facts.containers, mounting=seen.facts.mounting)
+    facts = as_launcher(seen.facts)
+    container = of_driver(facts.containers, mounting=facts.mounting)
     pod = decode(raw)
     statuses = (pod.status and pod.status.container_statuses) or ()
     status = next((one for one in statuses if one.name == container), ContainerStatus())
     now, before = status.state or State(), status.last_state or State()
     stopped = now.terminated is not None or (now.running is None and before.terminated is not None)
     return LauncherPod(
-        launcher=Launcher(facts=seen.facts, container=container),
+        launcher=Launcher(facts=facts, container=container),
         started=stopped or now.running is not None,
         # If the node of the pod is lost, nobody reports the state of the containers.
-        ended=stopped or seen.facts.launcher_phase in DRIVER_ENDED,
+        ended=stopped or facts.launcher_phase in DRIVER_ENDED,
         restarts=status.restart_count,
         waits=_waits(seen),
     )
@@ -157,7 +158,7 @@ async def _container(client: ApiReader, job: SeenJob, name: str) -> str:
 
 
 def _waits(seen: SeenPod) -> str:
-    facts, state = seen.facts, seen.state
+    facts, state = as_launcher(seen.facts), seen.state
     gates = f"held back by {', '.join(facts.gates)}" if facts.gates else ""
     init = "its init container waits for the workers" if facts.delivering_since is not None else ""
     why = (

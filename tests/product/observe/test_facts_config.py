@@ -18,7 +18,6 @@ from mpijob_elastic.observe.facts_config import (
     packed_size,
     read_config,
     read_role,
-    unpacked,
 )
 from tests.builders import NOW
 
@@ -126,13 +125,13 @@ def test_all_that_we_write_is_kept_in_a_hundred_kib_for_each_thousand_workers(
         names.KEY_KUBEXEC: facts.kubexec,
     } == texts
     assert not facts.cut
-    assert unpacked(packed(facts)) == facts
+    assert packed(facts).open() == facts
     raw, most = config_map(texts, of=of), 64 * 2**10 + 100 * 2**10 * workers // 1_000
     assert kept(lambda: packed(read_config(raw))) <= most
     pods = [names.worker(of, index) for index in range(workers)]
     granted = read_role(role(pods, of=of))
     assert granted.exec_names == (*pods,)
-    assert unpacked(packed(granted)) == granted
+    assert packed(granted).open() == granted
 
 
 HOSTILE = {
@@ -252,5 +251,5 @@ def test_beside_a_history_all_that_we_write_is_kept() -> None:
     facts = read_config(raw)
     assert not facts.cut
     assert facts.history == texts[names.HISTORY].encode()
-    assert unpacked(packed(facts)) == facts
+    assert packed(facts).open() == facts
     assert kept(lambda: packed(read_config(raw))) < 164 * 2**10

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mpijob_elastic.capabilities.live import READ
-from mpijob_elastic.model.pod import LauncherPhase, PodFacts, Toleration
+from mpijob_elastic.model.pod import LauncherFacts, LauncherPhase, PodFacts, Toleration
 from mpijob_elastic.observe import facts_pod
 
 LAUNCHER = {"group-name": "kubeflow.org", "mpi-job-name": "j", "mpi-job-role": "launcher"}
@@ -40,6 +40,17 @@ def pod(
     return facts_pod.read(
         json.dumps({"metadata": meta, "spec": spec or {}, "status": status or {}}).encode()
     )
+
+
+def launcher(**parts: Any) -> LauncherFacts:
+    """A pod with the role of a launcher, as `pod`."""
+    found = pod(**parts)
+    assert isinstance(found, LauncherFacts)
+    return found
+
+
+def test_a_worker_has_no_facts_of_a_launcher() -> None:
+    assert type(pod(labels={**LAUNCHER, "mpi-job-role": "worker"})) is PodFacts
 
 
 def conditions(*found: dict[str, str]) -> PodFacts:
@@ -186,7 +197,6 @@ TRIES: list[tuple[dict[str, Any], bool]] = [
         ),
         # When its driver started.
         (pod({"containerStatuses": [PROXY, STARTED]}, BESIDE), {"started_at": 200.0}),
-        (pod({"containerStatuses": [PROXY, STARTED]}, BESIDE, labels=WORKER), {"started_at": None}),
         (pod({"containerStatuses": [ENDED, PROXY]}, BESIDE), {"started_at": None}),
         # Whether it was created to read the host list; any other mount says nothing of the driver.
         (pod(spec={"volumes": []}), {"mounts_discovery": False}),
@@ -343,14 +353,8 @@ def test_how_often_a_launcher_has_failed(
     statuses: list[dict[str, Any]], containers: list[dict[str, Any]], failures: int
 ) -> None:
     spec = {"containers": containers, "activeDeadlineSeconds": 60}
-    launcher = pod(status={"containerStatuses": statuses}, spec=spec)
-    assert (launcher.failures, launcher.deadline) == (failures, 60)
-    worker = pod(
-        status={"containerStatuses": statuses},
-        spec=spec,
-        labels={**LAUNCHER, "mpi-job-role": "worker"},
-    )
-    assert (worker.failures, worker.deadline) == (0, None)
+    found = launcher(status={"containerStatuses": statuses}, spec=spec)
+    assert (found.failures, found.deadline) == (failures, 60)
 
 
 @pytest.mark.parametrize(
@@ -383,8 +387,4 @@ def test_how_often_a_launcher_has_failed(
 )
 def test_when_a_launcher_ended(status: dict[str, Any], at: float | None) -> None:
     created: dict[str, Any] = {"creationTimestamp": "1970-01-01T00:01:00Z"}
-    assert pod(status=status, **created).ended_at == at
-    assert (
-        pod(status=status, **created, labels={**LAUNCHER, "mpi-job-role": "worker"}).ended_at
-        is None
-    )
+    assert launcher(status=status, **created).ended_at == at
