@@ -10,7 +10,7 @@ from random import Random
 from typing import TypeVar
 
 from mpijob_elastic import capabilities
-from mpijob_elastic.admission import budgets, size
+from mpijob_elastic.admission import budgets, parking, size
 from mpijob_elastic.admission.interface import Lookup
 from mpijob_elastic.admission.size import QuotaFacts
 from mpijob_elastic.capabilities import admission
@@ -38,10 +38,9 @@ class Watched(Lookup):
 
         self._jobs = watching(MPI_JOBS, capabilities.read)
         self._quotas = watching(RESOURCE_QUOTAS, size.read_quota)
-        of_rooms = (one.watches_within for one in admission.ALL)
         self._within = {
             resource: watching(resource, read)
-            for watched in (budgets.WATCHES, *of_rooms)
+            for watched in (budgets.WATCHES, parking.WATCHES)
             for resource, read in watched.items()
         }
         self._named = {

@@ -36,11 +36,12 @@ class SizesAdmission(CapabilityAdmission):
         """Yield a refusal of a size that is not allowed."""
         yield from _refusals(new, old, field=size.SCALE_FIELD)
 
-    def scaled(self, job: JobFacts, replicas: int, *, user: str) -> int:
-        """Return the next larger size for an HPA, the largest if none is larger."""
-        if user not in SCALERS:
-            return replicas
-        return job.size_at_least(replicas) or job.size_at_most(replicas)
+
+def rounded(job: JobFacts, replicas: int, *, user: str) -> int:
+    """Return the next larger size for an HPA, the largest if none is larger."""
+    if user not in SCALERS:
+        return replicas
+    return job.size_at_least(replicas) or job.size_at_most(replicas)
 
 
 def _refusals(new: JobFacts, old: JobFacts | None, *, field: str) -> Iterator[Refusal]:

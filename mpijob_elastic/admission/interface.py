@@ -40,20 +40,11 @@ class CapabilityAdmission:
 
     #: The cluster-wide resources that it looks up, and the readers of their JSON.
     watches: ClassVar[Mapping[Resource, Callable[[bytes], KubeObject]]] = {}
-    #: The same for resources that have a namespace.
-    watches_within: ClassVar[Mapping[Resource, Callable[[bytes], KubeObject]]] = {}
     #: How labels of pods begin that somebody else reads as their own, and writes at admission.
     taken: ClassVar[tuple[str, ...]] = ()
 
     def patched(self, _pod: Pod, _job: JobFacts) -> Patch:
         """Return the patch for a new launcher or worker; `_job`: the MPIJob as last seen."""
-        return ()
-
-    def placeholder(self, _pod: Pod, _job: JobFacts, _quotas: Iterable[QuotaFacts]) -> Patch:
-        """Return the patch that lets a worker that nobody wants hold its place and nothing else.
-
-        A pod with such a patch gets no other patch. `_quotas`: those of the namespace.
-        """
         return ()
 
     def refusals(
@@ -69,10 +60,6 @@ class CapabilityAdmission:
         here, too.
         """
         return ()
-
-    def scaled(self, _job: JobFacts, replicas: int, *, user: str) -> int:  # noqa: ARG002 - asked for by name
-        """Return the size for a job whose scale subresource `user` sets to `replicas`."""
-        return replicas
 
     def warnings(
         self, _job: MPIJob, _new: JobFacts, _old: JobFacts | None, _lookup: Lookup

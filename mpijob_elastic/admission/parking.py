@@ -9,7 +9,6 @@ https://github.com/kubernetes/kubernetes/blob/v1.34.1/plugin/pkg/admission/limit
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import ClassVar
 
 import msgspec
 
@@ -85,6 +84,34 @@ def _parts(spec: _Spec) -> Iterator[str]:
                     yield f"{part} of {resource} for each {limit.type}"
 
 
+# The resources of a namespace that parking looks up, and the readers of their JSON.
+WATCHES = {LIMIT_RANGES: limit_range}
+
+
+def placeholder(pod: Pod, job: JobFacts, quotas: Iterable[QuotaFacts]) -> Patch:
+    """Return the patch that lets a parked worker hold nothing; none for any other pod."""
+    index = names.worker_index(pod.metadata.name, job=job.metadata.name)
+    is_parked = index in job.skips and mutate.role_of(pod, job) == names.ROLE_WORKER
+    if not is_parked or pod.spec.node_name or _is_of_another_operator(pod, job):
+        return ()
+    there = [gate.name for gate in pod.spec.scheduling_gates or ()]
+    gates = [{"name": gate} for gate in dict.fromkeys((*there, names.GATE_PARKED))]
+    containers = {"containers": pod.spec.containers, "initContainers": pod.spec.init_containers}
+    emptied = {
+        f"/spec/{field}/{at}/resources": _nothing(container.resources)
+        for field, found in containers.items()
+        for at, container in enumerate(found or ())
+    }
+    if any(quota.best_effort for quota in quotas):
+        for amounts in emptied.get("/spec/containers/0/resources", {}).values():
+            amounts["memory"] = _ONE_BYTE
+    return json_patch.adding(at="/spec/schedulingGates", value=gates) + tuple(
+        operation
+        for at, asked in emptied.items()
+        for operation in json_patch.adding(at=at, value=asked)
+    )
+
+
 class ParkingAdmission(CapabilityAdmission):
     """What the webhook does for parked workers.
 
@@ -92,31 +119,6 @@ class ParkingAdmission(CapabilityAdmission):
     The webhook treats the queues of Volcano in the same way, and everything else that it cannot
     read.
     """
-
-    watches_within: ClassVar = {LIMIT_RANGES: limit_range}
-
-    def placeholder(self, pod: Pod, job: JobFacts, quotas: Iterable[QuotaFacts]) -> Patch:
-        """Return the patch that lets a parked worker hold nothing; none for any other pod."""
-        index = names.worker_index(pod.metadata.name, job=job.metadata.name)
-        is_parked = index in job.skips and mutate.role_of(pod, job) == names.ROLE_WORKER
-        if not is_parked or pod.spec.node_name or _is_of_another_operator(pod, job):
-            return ()
-        there = [gate.name for gate in pod.spec.scheduling_gates or ()]
-        gates = [{"name": gate} for gate in dict.fromkeys((*there, names.GATE_PARKED))]
-        containers = {"containers": pod.spec.containers, "initContainers": pod.spec.init_containers}
-        emptied = {
-            f"/spec/{field}/{at}/resources": _nothing(container.resources)
-            for field, found in containers.items()
-            for at, container in enumerate(found or ())
-        }
-        if any(quota.best_effort for quota in quotas):
-            for amounts in emptied.get("/spec/containers/0/resources", {}).values():
-                amounts["memory"] = _ONE_BYTE
-        return json_patch.adding(at="/spec/schedulingGates", value=gates) + tuple(
-            operation
-            for at, asked in emptied.items()
-            for operation in json_patch.adding(at=at, value=asked)
-        )
 
     def refusals(
         self, _job: MPIJob, new: JobFacts, old: JobFacts | None, lookup: Lookup

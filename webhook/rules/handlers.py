@@ -6,28 +6,42 @@ its queue. Any other object that we cannot decode passes with a warning: what th
 must not fail because of us.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 
 import msgspec
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.admission import json_patch, mutate, pod_templates, review, size, worker_grace
+from mpijob_elastic.admission import (
+    allowed_sizes,
+    json_patch,
+    mutate,
+    parking,
+    pod_templates,
+    review,
+    size,
+    worker_grace,
+)
 from mpijob_elastic.admission.interface import ReviewContext
 from mpijob_elastic.admission.review import CREATE, UPDATE, Answer, Request, Verdict, answered
 from mpijob_elastic.kube import meta
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
 from mpijob_elastic.model import job_facts, mpijob, operator_types
 from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.mpijob import MPIJob
 from webhook.rules import validate
+from webhook.rules.validate import Edit
 
 _UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 
 Handler = Callable[[Request], Verdict]
 # Group, version, kind, the subresource or "", and the operation.
 Kind = tuple[str, str, str, str, str]
+_configs = msgspec.json.Decoder(mutate.ConfigMap)
+_pods = msgspec.json.Decoder(mutate.Pod)
 _scales = msgspec.json.Decoder(size.Scale)
 
 
@@ -54,7 +68,8 @@ def answer(request: Request, handlers: Mapping[Kind, Handler]) -> Answer:
 def _unread(request: Request, why: str) -> Answer:
     if request.kind.kind == MPI_JOBS.kind and not request.sub_resource:
         with suppress(*_UNREADABLE):
-            if (verdict := validate.unread(request, why)).refusals:
+            verdict = validate.unread(request, why)
+            if verdict.refusals:
                 return answered(verdict)
     warning = f"mpijob-elastic could not read this {request.kind.kind[:32]} and let it pass: {why}"
     return Answer(verdict=Verdict(warnings=(warning,)), outcome="unreadable")
@@ -62,126 +77,142 @@ def _unread(request: Request, why: str) -> Answer:
 
 def mutating(context: ReviewContext) -> Mapping[Kind, Handler]:
     """Return the handlers for /mutate."""
-    configs, pods = msgspec.json.Decoder(mutate.ConfigMap), msgspec.json.Decoder(mutate.Pod)
-
-    def config_created(request: Request) -> Verdict:
-        config = configs.decode(request.object)
-        patch, owner = mutate.config_map(config), config.metadata.controller
-        if not patch or owner is None:
-            return Verdict(patch=patch)
-        job = context.job(request.namespace, owner.name)
-        return Verdict(patch=(*patch, *mutate.startup_hostfile(config, job)))
-
-    taken = context.taken
-
-    def pod_created(request: Request) -> Verdict:
-        pod = pods.decode(request.object)
-        owner = pod.metadata.controller
-        job = context.job(request.namespace, owner.name) if owner else None
-        if job and job.skips:
-            quotas = context.quotas(request.namespace)
-            placeholders = (one.placeholder(pod, job, quotas) for one in context.rooms)
-            if emptied := next(filter(None, placeholders), ()):
-                return Verdict(patch=(*pod_templates.restored_security(pod, job), *emptied))
-        changes = (
-            mutate.launcher(pod, job),
-            mutate.edl_mount(pod),
-            pod_templates.missing_labels(pod, job, taken=taken) if context.restores_labels else (),
-            pod_templates.restored_security(pod, job),
-            mutate.gates(pod, job),
-            worker_grace.fitting(pod, job),
-        )
-        own = (one.patched(pod, job) for one in context.rooms) if job else ()
-        return Verdict(patch=tuple(chain(*changes, *own)))
-
-    def status_updated(request: Request) -> Verdict:
-        return Verdict(patch=mutate.selector(mpijob.decode(request.object)))
-
-    def scaled(request: Request) -> Verdict:
-        scale, job = _scales.decode(request.object), context.job(request.namespace, request.name)
-        after = asked = scale.spec.replicas
-        if (
-            asked < 1
-            or job is None
-            or job.metadata.uid != scale.metadata.uid
-            or job.deleting
-            or job.finished
-        ):
-            return review.UNCHANGED
-        for one in context.rooms:
-            after = one.scaled(job, after, user=request.user_info.username)
-        return (
-            review.UNCHANGED
-            if after == asked
-            else Verdict(patch=json_patch.replacing(at="/spec/replicas", value=after))
-        )
-
     return {
-        _kind(CREATE, PODS): pod_created,
-        _kind(CREATE, CONFIG_MAPS): config_created,
-        _kind(UPDATE, MPI_JOBS, "status"): status_updated,
-        _kind(UPDATE, size.SCALES, "scale"): scaled,
+        _kind(CREATE, PODS): partial(_pod_created, context, taken=context.taken),
+        _kind(CREATE, CONFIG_MAPS): partial(_config_created, context),
+        _kind(UPDATE, MPI_JOBS, "status"): _status_updated,
+        _kind(UPDATE, size.SCALES, "scale"): partial(_rounded, context),
     }
+
+
+def _config_created(context: ReviewContext, request: Request) -> Verdict:
+    config = _configs.decode(request.object)
+    patch, owner = mutate.config_map(config), config.metadata.controller
+    if not patch or owner is None:
+        return Verdict(patch=patch)
+    job = context.job(request.namespace, owner.name)
+    return Verdict(patch=(*patch, *mutate.startup_hostfile(config, job)))
+
+
+def _pod_created(context: ReviewContext, request: Request, *, taken: tuple[str, ...]) -> Verdict:
+    pod = _pods.decode(request.object)
+    owner = pod.metadata.controller
+    job = context.job(request.namespace, owner.name) if owner else None
+    if job and job.skips:
+        emptied = parking.placeholder(pod, job, context.quotas(request.namespace))
+        if emptied:
+            return Verdict(patch=(*pod_templates.restored_security(pod, job), *emptied))
+    changes = [mutate.launcher(pod, job), mutate.edl_mount(pod)]
+    if context.restores_labels:
+        changes.append(pod_templates.missing_labels(pod, job, taken=taken))
+    changes += [
+        pod_templates.restored_security(pod, job),
+        mutate.gates(pod, job),
+        worker_grace.fitting(pod, job),
+    ]
+    if job:
+        changes += [one.patched(pod, job) for one in context.rooms]
+    return Verdict(patch=tuple(chain.from_iterable(changes)))
+
+
+def _status_updated(request: Request) -> Verdict:
+    return Verdict(patch=mutate.selector(mpijob.decode(request.object)))
+
+
+def _rounded(context: ReviewContext, request: Request) -> Verdict:
+    """Return the change of a scale to a size that the job may have."""
+    scale, job = _scales.decode(request.object), context.job(request.namespace, request.name)
+    replicas = scale.spec.replicas
+    if replicas < 1 or job is None or job.metadata.uid != scale.metadata.uid:
+        return review.UNCHANGED
+    if job.deleting or job.finished:
+        return review.UNCHANGED
+    after = allowed_sizes.rounded(job, replicas, user=request.user_info.username)
+    if after == replicas:
+        return review.UNCHANGED
+    return Verdict(patch=json_patch.replacing(at="/spec/replicas", value=after))
 
 
 def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
     """Return the handlers for /validate."""
-
-    def job_judged(request: Request) -> Verdict:
-        is_new = request.operation == CREATE
-        faults, lost = operator_types.judge(request.object)
-        faults_before = [] if is_new else operator_types.judge(request.old_object)[0]
-        if faults:
-            return validate.stops_the_operator(faults, faults_before)
-        job = mpijob.decode(request.object)
-        # A job that is mended is checked as a new one: its former version may not be readable.
-        before = None if is_new or faults_before else mpijob.decode(request.old_object)
-        if before and job.metadata.deleting:
-            return review.UNCHANGED
-        new, old = capabilities.of(job), capabilities.of(before) if before else None
-        new = validate.edited(new, old) if old else new
-        if new.queued and (old is None or request.user_info.username != names.CONTROLLER_USER):
-            # Raises `TooLarge` if we could not keep the job's facts, and write to the job.
-            job_facts.kept_later(new, before=old)
-        verdict = validate.judged(
-            job, before, new=new, old=old, context=context, lost=lost, dry_run=request.dry_run
-        )
-        if old and old.finished:
-            return verdict
-        more = new.workers - (old.workers if old else 0)
-        told = _shortages(
-            context, request, new, more=0 if validate.refuses_size(verdict.refusals) else more
-        )
-        if context.restores_labels:
-            former = None if before is None else request.old_object
-            told += pod_templates.new_rules(request.object, former, taken=context.taken)
-        if old and old.reported and (old.elastic or new.elastic):
-            queued = names.GATE_QUEUED in new.gates
-            told += pod_templates.changed(request.object, request.old_object, queued=queued)
-        return _warning(verdict, *told, *(validate.dropped(lost, job) if is_new else ()))
-
-    def scaled(request: Request) -> Verdict:
-        after, before = _scales.decode(request.object), _scales.decode(request.old_object)
-        job = context.job(request.namespace, request.name)
-        verdict = validate.scaled(after, before, job, context=context, dry_run=request.dry_run)
-        if validate.refuses_size(verdict.refusals):
-            return verdict
-        more = after.spec.replicas - before.spec.replicas
-        return _warning(verdict, *_shortages(context, request, job, more=more))
-
     return {
-        _kind(CREATE, MPI_JOBS): job_judged,
-        _kind(UPDATE, MPI_JOBS): job_judged,
-        _kind(UPDATE, size.SCALES, "scale"): scaled,
+        _kind(CREATE, MPI_JOBS): partial(_job_judged, context),
+        _kind(UPDATE, MPI_JOBS): partial(_job_judged, context),
+        _kind(UPDATE, size.SCALES, "scale"): partial(_scale_judged, context),
     }
+
+
+def _job_judged(context: ReviewContext, request: Request) -> Verdict:
+    is_new = request.operation == CREATE
+    faults, lost = operator_types.judge(request.object)
+    faults_before = [] if is_new else operator_types.judge(request.old_object)[0]
+    if faults:
+        return validate.stops_the_operator(faults, faults_before)
+    job = mpijob.decode(request.object)
+    # A job that is mended is checked as a new one: its former version may not be readable.
+    before = None if is_new or faults_before else mpijob.decode(request.old_object)
+    if before and job.metadata.deleting:
+        return review.UNCHANGED
+    edit = _edit(job, before)
+    _refuse_what_grows(edit, request)
+    verdict = validate.judged(edit, context=context, lost=lost, dry_run=request.dry_run)
+    if edit.old and edit.old.finished:
+        return verdict
+    told = [*_told_of_edit(context, request, edit, verdict)]
+    if is_new:
+        told += validate.dropped(lost, job)
+    return _warning(verdict, *told)
+
+
+def _edit(job: MPIJob, before: MPIJob | None) -> Edit:
+    """Return both versions of an MPIJob, with their facts."""
+    new = capabilities.of(job)
+    if before is None:
+        return Edit(job=job, new=new)
+    old = capabilities.of(before)
+    return Edit(job=job, new=validate.edited(new, old), before=before, old=old)
+
+
+def _refuse_what_grows(edit: Edit, request: Request) -> None:
+    """Raise `TooLarge` if we could not keep the facts of a queued job, and write to the job."""
+    is_ours = request.user_info.username == names.CONTROLLER_USER
+    if edit.new.queued and (edit.old is None or not is_ours):
+        job_facts.kept_later(edit.new, before=edit.old)
+
+
+def _told_of_edit(
+    context: ReviewContext, request: Request, edit: Edit, verdict: Verdict
+) -> Iterator[str]:
+    """Yield warnings on what an edit brings about in the cluster, and in a job that has started."""
+    new, old = edit.new, edit.old
+    if not validate.refuses_size(verdict.refusals):
+        more = new.workers - (old.workers if old else 0)
+        yield from _shortages(context, request, new, more=more)
+    if context.restores_labels:
+        former = None if edit.before is None else request.old_object
+        yield from pod_templates.new_rules(request.object, former, taken=context.taken)
+    if old is None or not old.reported:
+        return
+    if old.elastic or new.elastic:
+        queued = names.GATE_QUEUED in new.gates
+        yield from pod_templates.changed(request.object, request.old_object, queued=queued)
+
+
+def _scale_judged(context: ReviewContext, request: Request) -> Verdict:
+    after, before = _scales.decode(request.object), _scales.decode(request.old_object)
+    job = context.job(request.namespace, request.name)
+    verdict = validate.scaled(after, before, job, context=context, dry_run=request.dry_run)
+    if validate.refuses_size(verdict.refusals):
+        return verdict
+    more = after.spec.replicas - before.spec.replicas
+    return _warning(verdict, *_shortages(context, request, job, more=more))
 
 
 def _shortages(
     context: ReviewContext, request: Request, job: JobFacts | None, *, more: int
 ) -> tuple[str, ...]:
-    if (
-        job is None or more <= 0
-    ):  # most edits leave the size alone, and a cluster may have many quotas
+    # Most edits leave the size alone, and a cluster may have many quotas.
+    if job is None or more <= 0:
         return ()
     return tuple(size.shortages(job, context.quotas(request.namespace), more=more))
 

@@ -13,6 +13,7 @@ finished or not: the operator lists them all.
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
@@ -50,21 +51,25 @@ _REMOVED = {
 }
 
 
+@dataclass(frozen=True, kw_only=True)
+class Edit:
+    """Both versions of an MPIJob, with their facts."""
+
+    job: MPIJob
+    new: JobFacts
+    #: The former version; None for a new job.
+    before: MPIJob | None = None
+    old: JobFacts | None = None
+
+
 def judged(
-    job: MPIJob,
-    before: MPIJob | None,
-    *,
-    new: JobFacts,
-    old: JobFacts | None,
-    context: ReviewContext,
-    lost: Sequence[Dropped] = (),
-    dry_run: bool = False,
+    edit: Edit, *, context: ReviewContext, lost: Sequence[Dropped] = (), dry_run: bool = False
 ) -> Verdict:
     """Return the verdict on an MPIJob.
 
-    `new` and `old` are the facts of both versions; `before` and `old` are None for a new job.
     `lost`: the fields that the operator drops. A dry run also shows the effect of a change of size.
     """
+    job, new, before, old = edit.job, edit.new, edit.before, edit.old
     rooms, lookup = context.rooms, context.lookup
     of_rooms = [fault for one in rooms for fault in one.refusals(job, new, old, lookup)]
     no_workers = _no_workers(job, new, lost)
@@ -80,35 +85,47 @@ def judged(
         return Verdict(refusals=refusals)
     is_refused = refuses_size(refusals)
     size_stands = not (is_refused or no_workers)
-    warnings = [
-        *_unknown_annotations(
-            job.metadata.annotations, before.metadata.annotations if before else {}
-        )
-    ]
-    was_there = before is None or before.describes(names.ROLE_WORKER)
-    if no_workers and was_there and not is_refused:
+    warnings = [*_unknown(edit)]
+    if no_workers and not is_refused and _described_workers(before):
         warnings.append(f"{size.WORKER_FIELD}: {no_workers}")
     if before is None or old is None:
         warnings += lint.created(job, new, rooms, size_stands=size_stands)
     else:
-        if old.reported:
-            warnings += [
-                *_changes(new, old),
-                *(said for one in rooms for said in one.edits(new, old)),
-            ]
-        warnings += lint.updated(
-            job, before, new=new, old=old, rooms=rooms, size_stands=size_stands
-        )
-        if (
-            dry_run
-            and size_stands
-            and (shown := size.change(new, before=old.replicas, after=new.replicas))
-        ):
-            warnings.append(shown)
+        warnings += _of_edit(edit, before, old, context, size_stands=size_stands)
+        if dry_run and size_stands:
+            warnings += _shown_change(new, old)
     warnings += (said for one in rooms for said in one.warnings(job, new, old, lookup))
     if size_stands:
         warnings += budgets.warnings(new, old, lookup)
     return Verdict(refusals=refusals, warnings=tuple(warnings))
+
+
+def _unknown(edit: Edit) -> Iterator[str]:
+    known = edit.before.metadata.annotations if edit.before else {}
+    return _unknown_annotations(edit.job.metadata.annotations, known)
+
+
+def _described_workers(before: MPIJob | None) -> bool:
+    """Tell whether a job had workers before, or is new."""
+    return before is None or before.describes(names.ROLE_WORKER)
+
+
+def _of_edit(
+    edit: Edit, before: MPIJob, old: JobFacts, context: ReviewContext, *, size_stands: bool
+) -> Iterator[str]:
+    """Yield warnings on an edit: its effects on a job that has started, and new findings."""
+    new, rooms = edit.new, context.rooms
+    if old.reported:
+        yield from _changes(new, old)
+        yield from (said for one in rooms for said in one.edits(new, old))
+    yield from lint.updated(
+        edit.job, before, new=new, old=old, rooms=rooms, size_stands=size_stands
+    )
+
+
+def _shown_change(new: JobFacts, old: JobFacts) -> list[str]:
+    shown = size.change(new, before=old.replicas, after=new.replicas)
+    return [shown] if shown else []
 
 
 def refuses_size(refusals: Iterable[Refusal]) -> bool:

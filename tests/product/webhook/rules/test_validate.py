@@ -21,13 +21,15 @@ from webhook.rules import validate
 
 def on_create(job: Object) -> Verdict:
     read = msgspec.convert(job, MPIJob)
-    return validate.judged(read, None, new=capabilities.of(read), old=None, context=NOTHING)
+    edit = validate.Edit(job=read, new=capabilities.of(read))
+    return validate.judged(edit, context=NOTHING)
 
 
 def on_update(job: Object, before: Object) -> Verdict:
     after, earlier = msgspec.convert(job, MPIJob), msgspec.convert(before, MPIJob)
     new, old = capabilities.of(after), capabilities.of(earlier)
-    return validate.judged(after, earlier, new=new, old=old, context=NOTHING)
+    edit = validate.Edit(job=after, new=new, before=earlier, old=old)
+    return validate.judged(edit, context=NOTHING)
 
 
 def sized(replicas: int = 3, **facts: Any) -> Object:
