@@ -129,25 +129,19 @@ def restored_security(pod: Pod, job: JobFacts | None) -> Patch:
     role = role_of(pod, job) if job else ""
     if job is None or not role:
         return ()
-    spec, profiles = pod.spec, job.seccomp_profiles[role]
-    places = {
-        one.name or "": (f"/spec/{field}/{index}", one.security_context)
-        for field, containers in (
-            ("containers", spec.containers),
-            ("initContainers", spec.init_containers),
-        )
-        for index, one in enumerate(containers or ())
-    }
+    profiles, places = job.seccomp_profiles[role], _contexts(pod)
     patch: Patch = ()
     asked: dict[str, dict[str, Any]] = {}
-    for name, (at, found) in {**places, "": ("/spec", spec.security_context)}.items():
+    for name, (at, found) in places.items():
         asked[name] = found or {}
-        if name in profiles and "seccompProfile" not in asked[name]:
-            asked[name] = {**asked[name], "seccompProfile": profiles[name]}
-            field, value = (
-                ("", asked[name]) if found is None else ("/seccompProfile", profiles[name])
-            )
-            patch += json_patch.adding(at=f"{at}/securityContext{field}", value=value)
+        if name not in profiles or "seccompProfile" in asked[name]:
+            continue
+        asked[name] = {**asked[name], "seccompProfile": profiles[name]}
+        if found is None:
+            patch += json_patch.adding(at=f"{at}/securityContext", value=asked[name])
+        else:
+            at_profile = f"{at}/securityContext/seccompProfile"
+            patch += json_patch.adding(at=at_profile, value=profiles[name])
     whole, delivery = asked.pop(""), asked.pop(names.KUBECTL_DELIVERY, None)
     if delivery == {} and all(_is_restricted({**whole, **own}) for own in asked.values()):
         value = {**_RESTRICTED, **_PROFILE, **({} if whole.get("runAsUser") else _NOBODY)}
@@ -155,6 +149,17 @@ def restored_security(pod: Pod, job: JobFacts | None) -> Patch:
             at=f"{places[names.KUBECTL_DELIVERY][0]}/securityContext", value=value
         )
     return patch
+
+
+def _contexts(pod: Pod) -> dict[str, tuple[str, dict[str, Any] | None]]:
+    """Return the place of each container and its security context, by name; "" is the pod."""
+    places: dict[str, tuple[str, dict[str, Any] | None]] = {}
+    fields = {"containers": pod.spec.containers, "initContainers": pod.spec.init_containers}
+    for field, containers in fields.items():
+        for index, one in enumerate(containers or ()):
+            places[one.name or ""] = (f"/spec/{field}/{index}", one.security_context)
+    places[""] = ("/spec", pod.spec.security_context)
+    return places
 
 
 def _is_restricted(context: dict[str, Any]) -> bool:

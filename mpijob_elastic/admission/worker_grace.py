@@ -14,6 +14,7 @@ from mpijob_elastic.admission import json_patch
 from mpijob_elastic.admission.json_patch import Patch
 from mpijob_elastic.admission.mutate import Pod, role_of
 from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.mpijob import Container
 
 # The script runs in any POSIX shell; kubexec.sh needs one, too. It blocks without a child process,
 # because a probe would take a child for a rank: nothing ever comes from an unused terminal. After
@@ -71,23 +72,14 @@ def fitting(pod: Pod, job: JobFacts | None) -> Patch:
     may ignore SIGTERM, and hold the pod for the whole period: if another webhook has added one
     since we lengthened the period, the period becomes the default again.
     """
-    if (
-        job is None
-        or not job.acts_elastic
-        or job.own_grace is not None
-        or role_of(pod, job) != names.ROLE_WORKER
-    ):
+    if job is None or not job.acts_elastic or job.own_grace is not None:
+        return ()
+    if role_of(pod, job) != names.ROLE_WORKER or _has_own_end(pod):
         return ()
     spec = pod.spec
     containers, before = spec.containers or [], spec.init_containers or []
-    mains = [
-        i
-        for i, one in enumerate(containers)
-        if (one.command, one.args) in ((names.WORKER_COMMAND, names.WORKER_ARGS), _OURS)
-    ]
-    hooked = any(one.lifecycle and one.lifecycle.pre_stop for one in (*containers, *before))
-    shares = spec.host_pid or spec.share_process_namespace
-    if len(mains) != 1 or hooked or shares or names.LABEL_REPLICA_INDEX in pod.metadata.labels:
+    mains = [index for index, one in enumerate(containers) if _sleeps(one)]
+    if len(mains) != 1:
         return ()
     main = f"/spec/containers/{mains[0]}"
     is_alone = len(containers) == 1 and all(one.restart_policy != "Always" for one in before)
@@ -104,3 +96,20 @@ def fitting(pod: Pod, job: JobFacts | None) -> Patch:
         *json_patch.replacing(at=f"{main}/args", value=_OURS[1]),
         *json_patch.adding(at="/spec/terminationGracePeriodSeconds", value=seconds),
     )
+
+
+def _sleeps(container: Container) -> bool:
+    """Tell whether a container runs the operator's main process, or ours in its place."""
+    runs = (container.command, container.args)
+    return runs in ((names.WORKER_COMMAND, names.WORKER_ARGS), _OURS)
+
+
+def _has_own_end(pod: Pod) -> bool:
+    """Tell whether another program or the template's author decides how the pod ends."""
+    spec = pod.spec
+    if spec.host_pid or spec.share_process_namespace:
+        return True
+    if names.LABEL_REPLICA_INDEX in pod.metadata.labels:
+        return True
+    containers = (*(spec.containers or ()), *(spec.init_containers or ()))
+    return any(one.lifecycle and one.lifecycle.pre_stop for one in containers)

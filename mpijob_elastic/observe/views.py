@@ -251,20 +251,28 @@ def _foreign(job: JobFacts, pods: Collection[PodFacts], config: Config | None) -
     if any(pod.of_training_operator for pod in pods):
         return "its pods carry labels of training-operator", math.inf
     made_at = max((pod.created_at for pod in pods if pod.foreign), default=None)
-    memory = config and config.memory
-    script = config.facts.script if config and not config.signed else None
-    if config and script is not None and _has_their_form(script, job.metadata.name):
-        by_name = config.facts.writer.startswith(_ELASTIC_OPERATORS)
-        if by_name or memory is None or made_at is not None:
-            who = config.facts.writer or "another operator"
-            why = (
-                f"its {names.KEY_DISCOVER_HOSTS} is written by {who}, "
-                "in the form of an elastic operator"
-            )
-            return why, max(config.facts.written_at, made_at or 0.0)
+    if config and _has_their_list(config, job, has_pods=made_at is not None):
+        who = config.facts.writer or "another operator"
+        key = names.KEY_DISCOVER_HOSTS
+        why = f"its {key} is written by {who}, in the form of an elastic operator"
+        return why, max(config.facts.written_at, made_at or 0.0)
+    memory = config.memory if config else None
     if made_at is not None and memory is None:
         return "its pods carry labels of an operator newer than v0.2.3", made_at
     return "", math.inf
+
+
+def _has_their_list(config: Config, job: JobFacts, *, has_pods: bool) -> bool:
+    """Tell whether another elastic operator wrote the host list.
+
+    has_pods: pods of the job carry its labels.
+    """
+    script = config.facts.script
+    if script is None or config.signed or not _has_their_form(script, job.metadata.name):
+        return False
+    if has_pods or config.memory is None:
+        return True
+    return config.facts.writer.startswith(_ELASTIC_OPERATORS)
 
 
 def _has_their_form(script: str, job: str) -> bool:

@@ -3,7 +3,7 @@
 https://github.com/AliyunContainerService/et-operator
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -118,12 +118,11 @@ _decoder = msgspec.json.Decoder(_Request)
 def _read(resource: Resource, raw: bytes) -> Request:
     found = _decoder.decode(raw)
     metadata, spec, status = owned(found.metadata), found.spec or _Spec(), found.status or _Status()
-    job = (
-        (spec.selector or _Selector()).name if metadata.job or not found.metadata.controller else ""
-    )
+    # An object that another controller owns is no request.
+    is_ours = metadata.job or not found.metadata.controller
+    job = spec.selector.name if spec.selector and is_ours else ""
     asked = spec.to_delete or spec.to_add or _Workers()
     conditions = status.conditions or ()
-    started = [one.get("lastTransitionTime") for one in conditions if one.get("type") == SCALING]
     return Request(
         metadata=msgspec.structs.replace(metadata, job=job),
         resource=resource,
@@ -137,8 +136,14 @@ def _read(resource: Resource, raw: bytes) -> Request:
         phase=status.phase,
         pods=status.to_delete_pods or status.add_pods or (),
         conditions=conditions,
-        started_at=seconds(started[-1]) or 0.0 if started else 0.0,
+        started_at=_started_at(conditions),
     )
+
+
+def _started_at(conditions: Sequence[Mapping[str, str]]) -> float:
+    """Return when the request began to scale; 0 before."""
+    started = [one.get("lastTransitionTime") for one in conditions if one.get("type") == SCALING]
+    return seconds(started[-1]) or 0.0 if started else 0.0
 
 
 # The reader of each kind; of a TrainingJob it matters only that there is one. They raise

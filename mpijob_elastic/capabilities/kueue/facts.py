@@ -302,16 +302,10 @@ def read(raw: bytes) -> Workload:
     spec, status = found.spec or _Spec(), found.status or _Status()
     conditions = {condition.type: condition for condition in status.conditions or ()}
     true = {name for name, condition in conditions.items() if condition.status == "True"}
+    checks = status.admission_checks or ()
     assigned = (status.admission.pod_set_assignments if status.admission else None) or ()
-    metadata = owned(found.metadata)
-    if not metadata.job and metadata.name.endswith(
-        names.launcher("")
-    ):  # MultiKueue's copy has no owner yet
-        metadata = msgspec.structs.replace(
-            metadata, job=metadata.name.removesuffix(names.launcher(""))
-        )
     return Workload(
-        metadata=metadata,
+        metadata=_of_job(owned(found.metadata)),
         queue=spec.queue_name,
         priority=spec.priority or 0,
         workers=sum(pods.count for pods in spec.pod_sets or () if pods.name == WORKERS),
@@ -322,12 +316,20 @@ def read(raw: bytes) -> Workload:
         finished="Finished" in true,
         active=spec.active is not False,
         created_at=seconds(found.metadata.creation_timestamp) or 0.0,
-        said=_said(conditions, true, status.admission_checks or ())[:_LONGEST_SAID],
+        said=_said(conditions, true, checks)[:_LONGEST_SAID],
         flavors={one.name: tuple(sorted({*(one.flavors or {}).values()})) for one in assigned},
-        updates=any(one.pod_set_updates for one in status.admission_checks or ()),
+        updates=any(one.pod_set_updates for one in checks),
         cluster=status.cluster_name,
         pods=owning_pods(found.metadata),
     )
+
+
+def _of_job(metadata: Owned) -> Owned:
+    """Return the metadata with the name of the job; MultiKueue's copy has no owner yet."""
+    suffix = names.launcher("")
+    if metadata.job or not metadata.name.endswith(suffix):
+        return metadata
+    return msgspec.structs.replace(metadata, job=metadata.name.removesuffix(suffix))
 
 
 def holder(raw: bytes) -> Owned | None:

@@ -292,31 +292,38 @@ def _at_the_gate(view: JobView, queue: Queue) -> Iterator[Hold | Place]:
 def _wanted_back(view: JobView, queue: Queue, *, now: float) -> Iterator[Wish]:
     """Yield wishes for pods whose quota is wanted back, or was never asked for."""
     base = queue.base(view.name)
-    if why := f"Kueue ({base.line})" if base and base.preempted else _outgrown(view, queue):
+    why = _outgrown(view, queue)
+    if base and base.preempted:
+        why = f"Kueue ({base.line})"
+    if why:
         yield Suspend(by=AUTHOR, why=why, queued=True)
     for pod in view.pods:
-        after = honest(pod.facts.created_at, now=now) + MISSED_AFTER
-        # No node has taken the pod, so its successor can wait.
-        is_missed = queue.name and not pod.facts.node and is_outside(view, queue, pod)
-        if isinstance(pod, Launcher):
-            if is_missed:
-                why = "was created without a gate for its queue while the webhook was down"
-                yield Relaunch(by=AUTHOR, why=why, after=after)
-        elif is_taken_back(view, queue, pod):
-            yield _end(pod.name)
-        elif is_missed and pod.unscheduled:
-            yield Leave(
-                by=AUTHOR,
-                pod=pod.name,
-                kind=LeaveKind.REPLACE,
-                why="to wait for quota",
-                cause=AUTHOR,
-                after=after,
-            )
+        is_taken = isinstance(pod, Worker) and is_taken_back(view, queue, pod)
+        if is_taken:
+            yield _end(pod.ref.name)
+        elif queue.name and not pod.facts.node and is_outside(view, queue, pod):
+            yield from _missed(pod, now=now)
     for name, hidden in view.hidden.items():
         found = queue.workloads.get(name)
         if found and found.preempted and found is not base and not hidden.idle:
             yield _end(name)
+
+
+def _missed(pod: Launcher | Worker, *, now: float) -> Iterator[Wish]:
+    """Yield the wish that a pod is made again, and waits for quota; no node has taken the pod."""
+    after = honest(pod.facts.created_at, now=now) + MISSED_AFTER
+    if isinstance(pod, Launcher):
+        why = "was created without a gate for its queue while the webhook was down"
+        yield Relaunch(by=AUTHOR, why=why, after=after)
+    elif pod.unscheduled:
+        yield Leave(
+            by=AUTHOR,
+            pod=pod.name,
+            kind=LeaveKind.REPLACE,
+            why="to wait for quota",
+            cause=AUTHOR,
+            after=after,
+        )
 
 
 def _end(pod: str) -> Leave:
@@ -393,26 +400,52 @@ def _given_back(view: JobView, queue: Queue, base: Workload) -> Iterator[Action]
 
     They are for extras whose worker has gone or waits, and for a base of which nothing runs.
     """
-    if (
-        base.preempted and not view.facts.acts_elastic and demand.nothing_runs(view)
-    ):  # else it is suspended
+    # The base of an elastic job is suspended instead.
+    if base.preempted and not view.facts.acts_elastic and demand.nothing_runs(view):
         yield ClearWorkload(workload=base)
     for name, found in queue.workloads.items():
-        index = names.worker_index(name, job=view.name)
-        is_covered = (
-            index is not None and index < base.workers
-        )  # the base asks for this worker, too, and may wait
-        pod = None if is_covered else view.worker(name)
-        # A worker that has ended holds nothing, although a finalizer may keep its pod.
-        is_gone = pod is None or pod.terminated
-        may_run = pod is not None and not (pod.facts.held_back or pod.terminated)
-        if found is base or may_run or (name in view.unseen and view.may_run_unseen):
+        if found is base or _may_be_used(view, base, name):
             continue
-        is_over = index is None or is_covered or index >= view.replicas
-        if not base.reserved or (is_over and is_gone):
+        if not base.reserved:
             yield DeleteWorkload(ref=found.metadata)
-        elif found.preempted and not is_over:
+        elif _is_unneeded(view, base, name):
+            if _is_gone(view, base, name):
+                yield DeleteWorkload(ref=found.metadata)
+        elif found.preempted:
             yield ClearWorkload(workload=found)
+
+
+def _is_covered(view: JobView, base: Workload, name: str) -> bool:
+    """Tell whether the base asks for this worker, too; the base may wait."""
+    index = names.worker_index(name, job=view.name)
+    return index is not None and index < base.workers
+
+
+def _may_be_used(view: JobView, base: Workload, name: str) -> bool:
+    """Tell whether a pod may run on the quota of this extra."""
+    if name in view.unseen and view.may_run_unseen:
+        return True
+    pod = None if _is_covered(view, base, name) else view.worker(name)
+    return pod is not None and not (pod.facts.held_back or pod.terminated)
+
+
+def _is_unneeded(view: JobView, base: Workload, name: str) -> bool:
+    """Tell whether the job does not ask for this extra any more."""
+    index = names.worker_index(name, job=view.name)
+    if index is None or index >= view.replicas:
+        return True
+    return _is_covered(view, base, name)
+
+
+def _is_gone(view: JobView, base: Workload, name: str) -> bool:
+    """Tell whether no pod has the extra.
+
+    A worker that has ended holds nothing, although a finalizer may keep its pod.
+    """
+    if _is_covered(view, base, name):
+        return True
+    pod = view.worker(name)
+    return pod is None or pod.terminated
 
 
 def _is_stale(view: JobView, queue: Queue, base: Workload) -> bool:
@@ -421,11 +454,10 @@ def _is_stale(view: JobView, queue: Queue, base: Workload) -> bool:
     While something runs, the base may have been granted already, unseen. A new size can wait then,
     because extras ask for themselves.
     """
-    if base.reserved or base.queue != queue.name:
-        return not base.reserved
-    return (
-        base.waits
-        and base.workers != asked(view)
-        and not queue.prebuilt
-        and demand.nothing_runs(view)
-    )
+    if base.reserved:
+        return False
+    if base.queue != queue.name:
+        return True
+    if not base.waits or queue.prebuilt or base.workers == asked(view):
+        return False
+    return demand.nothing_runs(view)

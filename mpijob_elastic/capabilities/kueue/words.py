@@ -25,14 +25,7 @@ def notes(state: JobState, queue: Queue) -> Iterator[Note]:
     """Yield notices on what the job waits for, in Kueue's words."""
     view, base = state.view, queue.base(state.view.name)
     if queue.ignored:
-        why = (
-            f"the cluster does not serve {WORKLOADS.api_version}: Kueue is not "
-            "installed, or older than 0.15"
-        )
-        yield warning(
-            "QueueIgnored",
-            f"{view.name} starts without quota of queue {queue.ignored}, because {why}",
-        )
+        yield _ignored(view, queue)
     if not queue.name or base is None:
         return
     if base.queue != queue.name and base.reserved:
@@ -51,23 +44,35 @@ def notes(state: JobState, queue: Queue) -> Iterator[Note]:
         yield warning(
             "OutsideQuota", f"{listed(outside)} running without quota of queue {base.queue}: {why}"
         )
-    extras = [
-        (worker, found)
-        for worker in view.workers
-        if wishes.is_extra(view, base, worker) and (found := queue.workloads.get(worker.name))
-    ]
-    waiting = [
-        (worker.name, found) for worker, found in extras if _lacks(found) and worker.facts.held_back
-    ]
+    yield from _of_extras(view, queue, base)
+
+
+def _ignored(view: JobView, queue: Queue) -> Note:
+    why = (
+        f"the cluster does not serve {WORKLOADS.api_version}: Kueue is not "
+        "installed, or older than 0.15"
+    )
+    return warning(
+        "QueueIgnored", f"{view.name} starts without quota of queue {queue.ignored}, because {why}"
+    )
+
+
+def _of_extras(view: JobView, queue: Queue, base: Workload) -> Iterator[Note]:
+    """Yield notices on extras that wait, and on those whose quota is wanted back."""
+    extras: dict[str, Workload] = {}
+    for worker in view.workers:
+        found = queue.workloads.get(worker.name)
+        if found and wishes.is_extra(view, base, worker):
+            extras[worker.name] = found
+    held = {worker.name for worker in view.workers if worker.facts.held_back}
+    waiting = [pod for pod, found in extras.items() if pod in held and _lacks(found)]
     if base.granted and waiting:
-        pods = listed(name for name, _ in waiting)
-        yield _waiting(view, queue, "WorkersQueued", f"{pods} waiting", waiting[0][1])
-    if taken := [
-        (worker.name, found)
-        for worker, found in extras
-        if wishes.is_taken_back(view, queue, worker)
-    ]:
-        yield _wanted(listed(name for name, _ in taken), taken[0][1], leaves=view.elastic)
+        pods, first = listed(waiting), extras[waiting[0]]
+        yield _waiting(view, queue, "WorkersQueued", f"{pods} waiting", first)
+    wanted_back = [worker for worker in view.workers if wishes.is_taken_back(view, queue, worker)]
+    taken = [worker.name for worker in wanted_back if worker.name in extras]
+    if taken:
+        yield _wanted(listed(taken), extras[taken[0]], leaves=view.elastic)
 
 
 def no_class(view: JobView, name: str) -> Note:
