@@ -14,11 +14,10 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from mpijob_elastic.cli.typed import Command
+from mpijob_elastic.cli.typed import CheckedCommand
 
 if TYPE_CHECKING:
-    from typer._click import Command as AnyCommand
-    from typer._click import Context
+    from typer._click import Command, Context
 
 
 class LazyGroup(TyperGroup):
@@ -39,7 +38,7 @@ class LazyGroup(TyperGroup):
         return list(self.commands)
 
 
-class LazyCommands(MutableMapping[str, "AnyCommand"]):
+class LazyCommands(MutableMapping[str, "Command"]):
     """Commands by name, of which some are imported when they are asked for by name.
 
     places: see `LazyGroup.places`.
@@ -51,19 +50,19 @@ class LazyCommands(MutableMapping[str, "AnyCommand"]):
         self,
         places: Mapping[str, str],
         hidden: frozenset[str],
-        present: Mapping[str, AnyCommand],
+        present: Mapping[str, Command],
     ) -> None:
         self._hidden = hidden
-        self._commands: dict[str, str | AnyCommand] = {**places, **present}
+        self._commands: dict[str, str | Command] = {**places, **present}
 
-    def __getitem__(self, name: str) -> AnyCommand:
+    def __getitem__(self, name: str) -> Command:
         command = self._commands[name]
         if isinstance(command, str):
             command = _imported(command, name, hidden=name in self._hidden)
             self._commands[name] = command
         return command
 
-    def __setitem__(self, name: str, command: AnyCommand) -> None:
+    def __setitem__(self, name: str, command: Command) -> None:
         self._commands[name] = command
 
     def __delitem__(self, name: str) -> None:
@@ -76,12 +75,12 @@ class LazyCommands(MutableMapping[str, "AnyCommand"]):
         return len(self._commands)
 
 
-def _imported(place: str, name: str, *, hidden: bool) -> AnyCommand:
+def _imported(place: str, name: str, *, hidden: bool) -> Command:
     """Import the function or the typer.Typer at a place, and make it a command."""
     module, _, attribute = place.partition(":")
     found = getattr(import_module(module), attribute)
     if isinstance(found, typer.Typer):
         return get_command(found)
     single = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-    single.command(name=name, cls=Command, hidden=hidden)(found)
+    single.command(name=name, cls=CheckedCommand, hidden=hidden)(found)
     return get_command(single)

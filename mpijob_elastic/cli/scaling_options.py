@@ -12,8 +12,8 @@ from mpijob_elastic.cli.options import Pairs, pairs, seconds
 from mpijob_elastic.cli.target import Where
 
 if TYPE_CHECKING:
-    from mpijob_elastic.cli.jobs.change import Patience
-    from mpijob_elastic.cli.jobs.changes import Asked
+    from mpijob_elastic.cli.jobs.size_request import SizeRequest
+    from mpijob_elastic.cli.jobs.write_change import Patience
 
 Count = Annotated[
     int | None,
@@ -46,7 +46,7 @@ Look = Annotated[
 
 
 async def scaled(
-    where: Where, job: str, asked: Asked, patience: Patience, script: str, env: Pairs
+    where: Where, job: str, asked: SizeRequest, patience: Patience, script: str, env: Pairs
 ) -> Exit:
     """Change the size, and run the script if there is one. Raises typer.BadParameter."""
     variables = pairs(env, "=", "--env")

@@ -15,8 +15,8 @@ PLACES = {
     "api_server": "mpijob_elastic.install.server",
     "canary": "upgrade.canary",
     "capabilities": "mpijob_elastic.capabilities",
-    "change": "mpijob_elastic.cli.jobs.change",
-    "changes": "mpijob_elastic.cli.jobs.changes",
+    "write_change": "mpijob_elastic.cli.jobs.write_change",
+    "size_request": "mpijob_elastic.cli.jobs.size_request",
     "client": "mpijob_elastic.kube.client",
     "conversion_files": "upgrade.conversion_files",
     "dashboard": "mpijob_elastic.cli.dashboard.server",
@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from mpijob_elastic.capabilities import live
     from mpijob_elastic.cli.dashboard import server as dashboard
     from mpijob_elastic.cli.jobs import (
-        change,
-        changes,
         deletion,
         explain,
         history,
@@ -59,10 +57,12 @@ if TYPE_CHECKING:
         pods,
         scripted,
         show,
+        size_request,
         snapshot,
         submit,
         table,
         top,
+        write_change,
     )
     from mpijob_elastic.controller import process
     from mpijob_elastic.install import image, installer

@@ -29,5 +29,5 @@ async def resume(
     (something else suspends the job, or the job has ended); 4 still going at the timeout, or no
     answer from the API server; 130 Ctrl-C.
     """
-    patience = work.change.Patience(wait=wait, seconds=float(timeout), look=look)
-    return await work.change.change(where, job, work.changes.resuming, patience)
+    patience = work.write_change.Patience(wait=wait, seconds=float(timeout), look=look)
+    return await work.write_change.change(where, job, work.size_request.resuming, patience)

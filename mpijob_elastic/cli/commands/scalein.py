@@ -71,6 +71,8 @@ async def scalein(
     the API server; 130 Ctrl-C.
     """
     refuse_two(count, to, pod, node)
-    patience = work.change.Patience(wait=wait, seconds=float(timeout), look=False)
-    asked = work.changes.Asked(grows=False, count=count, to=to, pods=pod or (), nodes=node or ())
+    patience = work.write_change.Patience(wait=wait, seconds=float(timeout), look=False)
+    asked = work.size_request.SizeRequest(
+        grows=False, count=count, to=to, pods=pod or (), nodes=node or ()
+    )
     return await scaled(where, job, asked, patience, script, env)

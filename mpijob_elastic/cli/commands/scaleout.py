@@ -76,6 +76,6 @@ async def scaleout(
         raise typer.BadParameter(
             "the script runs once all workers train: leave out --no-wait", param_hint="--script"
         )
-    patience = work.change.Patience(wait=wait, seconds=float(timeout), look=look)
-    asked = work.changes.Asked(grows=True, count=count, to=to, pods=pod or ())
+    patience = work.write_change.Patience(wait=wait, seconds=float(timeout), look=look)
+    asked = work.size_request.SizeRequest(grows=True, count=count, to=to, pods=pod or ())
     return await scaled(where, job, asked, patience, script, env)

@@ -30,5 +30,5 @@ async def suspend(
     Exit codes: 0 done; 1 refused, no such job, or no right; 2 wrong usage; 3 finished differently
     (the job has ended); 4 still going at the timeout, or no answer from the API server; 130 Ctrl-C.
     """
-    patience = work.change.Patience(wait=wait, seconds=float(timeout), look=False)
-    return await work.change.change(where, job, work.changes.suspending, patience)
+    patience = work.write_change.Patience(wait=wait, seconds=float(timeout), look=False)
+    return await work.write_change.change(where, job, work.size_request.suspending, patience)

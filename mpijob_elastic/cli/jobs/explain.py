@@ -60,7 +60,7 @@ Looks = Mapping[str, Look]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class Evidence:
     """Facts that were read beside a snapshot."""
 
     facts: Facts = field(default_factory=Facts)
@@ -98,7 +98,7 @@ async def explained(
     )
 
 
-def conclude(snapshot: Snapshot, asked: Asked, *, now: float, pod: str = "") -> Explanation:
+def conclude(snapshot: Snapshot, asked: Evidence, *, now: float, pod: str = "") -> Explanation:
     """Return the findings at time `now`, in seconds since the epoch.
 
     pod: the only worker to explain, "" for all workers. A job that cannot be explained gets a
@@ -171,7 +171,7 @@ async def ask(
     *,
     pod: str = "",
     look: bool = True,
-) -> Asked:
+) -> Evidence:
     """Read the facts that an explanation needs beside the snapshot.
 
     looking: awaited for what exec shows, see `by_exec`.
@@ -221,7 +221,7 @@ async def ask(
         spawned=spawned,
         stopped=stopped,
     )
-    return Asked(facts=facts, threats=threats, frozen=frozen)
+    return Evidence(facts=facts, threats=threats, frozen=frozen)
 
 
 def _marked(view: JobView, threats: Mapping[str, str], frozen: tuple[Exec, ...]) -> JobView:

@@ -101,7 +101,7 @@ class _Naming:
         self._lives: Lives | None = None
         self._looked_at: float | None = None
 
-    async def named(self, line: Line) -> bytes | None:
+    async def named(self, line: LogLine) -> bytes | None:
         """Return a line as it is to be printed, None if the line is not wanted.
 
         Raises NotStarted and Unreachable if the lines of one worker are wanted and the ranks are
@@ -172,7 +172,7 @@ class LauncherLog:
         self._said = ""
         self._began: float | None = None
 
-    async def once(self) -> AsyncGenerator[Line | None]:
+    async def once(self) -> AsyncGenerator[LogLine | None]:
         """Yield the lines that the log has now, and then None.
 
         Raises NotStarted and other `errors.KubeError`.
@@ -186,7 +186,7 @@ class LauncherLog:
             yield line
         yield None
 
-    async def follow(self) -> AsyncGenerator[Line | None]:
+    async def follow(self) -> AsyncGenerator[LogLine | None]:
         """Yield the lines until the job has ended, and None after the lines of the past.
 
         Lines of later containers and launchers are included. Raises NoSuchJob if the job is
@@ -205,7 +205,7 @@ class LauncherLog:
                 self._tell(self._why_none())
             await asyncio.sleep(POLL)
 
-    async def _go_on(self, pod: LauncherPod) -> AsyncGenerator[Line | None]:
+    async def _go_on(self, pod: LauncherPod) -> AsyncGenerator[LogLine | None]:
         """Yield the lines not read yet, up to the end of the container or of the connection."""
         before, self._begun, self._complete = self._begun, pod, False
         is_new = before is not None and before.uid != pod.uid
@@ -241,7 +241,7 @@ class LauncherLog:
 
     async def _read(
         self, pod: LauncherPod, *, follow: bool = False, previous: bool = False
-    ) -> AsyncGenerator[Line]:
+    ) -> AsyncGenerator[LogLine]:
         """Yield the lines from the position on; none if another pod has taken the pod's place."""
         path = PODS.path(self.job.metadata.namespace, pod.launcher.ref.name, "log")
         now = asyncio.get_running_loop().time()
@@ -293,7 +293,7 @@ class LauncherLog:
         self._said = words
 
 
-class Line(NamedTuple):
+class LogLine(NamedTuple):
     """A line of a log."""
 
     #: Seconds since the epoch, by the clock of the node.
@@ -338,7 +338,7 @@ class Position:
         }
         return {**self._first} if is_first else since
 
-    def take(self, raw: bytes) -> Line | None:
+    def take(self, raw: bytes) -> LogLine | None:
         """Return the line that `raw` holds after its time.
 
         None if the line came before, or is older than the first wanted line.
@@ -358,7 +358,7 @@ class Position:
         self._recent.append((at, raw))
         while self._recent[0][0] < self._begin:
             self._recent.popleft()
-        return Line(at, text)
+        return LogLine(at, text)
 
     @property
     def _begin(self) -> float:

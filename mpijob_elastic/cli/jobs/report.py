@@ -26,11 +26,11 @@ _NO_RIGHTS = (
 )
 
 
-class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class _ReportPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Base of the parts of a report."""
 
 
-class Scale(_Part, frozen=True):
+class ScaleReport(_ReportPart, frozen=True):
     """A published change of the size."""
 
     before: int
@@ -38,7 +38,7 @@ class Scale(_Part, frozen=True):
     at: datetime
 
 
-class Draining(_Part, frozen=True):
+class Draining(_ReportPart, frozen=True):
     """The drain of a worker."""
 
     #: When the worker left discover_hosts.sh.
@@ -48,7 +48,7 @@ class Draining(_Part, frozen=True):
     until: datetime | None
 
 
-class QueueReport(_Part, frozen=True):
+class QueueReport(_ReportPart, frozen=True):
     """The queue of the job."""
 
     name: str
@@ -60,7 +60,7 @@ class QueueReport(_Part, frozen=True):
     says: str = ""
 
 
-class WorkerReport(_Part, frozen=True, kw_only=True):
+class WorkerReport(_ReportPart, frozen=True, kw_only=True):
     """One worker, present or only wanted."""
 
     index: int
@@ -86,7 +86,7 @@ class WorkerReport(_Part, frozen=True, kw_only=True):
     quota: str = ""
 
 
-class LauncherReport(_Part, frozen=True):
+class LauncherReport(_ReportPart, frozen=True):
     """The launcher pod."""
 
     name: str
@@ -99,7 +99,7 @@ class LauncherReport(_Part, frozen=True):
     created: datetime | None = None
 
 
-class JobReport(_Part, frozen=True):
+class JobReport(_ReportPart, frozen=True):
     """One job."""
 
     namespace: str
@@ -123,7 +123,7 @@ class JobReport(_Part, frozen=True):
     #: Seconds.
     drain_timeout: float
     created: datetime
-    last_scale: Scale | None
+    last_scale: ScaleReport | None
     #: The hosts of discover_hosts.sh, each with its slots.
     hosts: list[str]
     #: The last line of discover_hosts.sh if it is a reminder, which is no host; "" otherwise.
@@ -334,11 +334,11 @@ def _reminder(view: JobView) -> str:
     return f"{published.reminder}:0" if published and published.reminder else ""
 
 
-def _last_scale(view: JobView) -> Scale | None:
+def _last_scale(view: JobView) -> ScaleReport | None:
     scale = view.memory.scale
     # The first hosts of a new job do not count as a change of size.
     return (
-        Scale(before=scale.before, after=scale.after, at=_time(scale.at))
+        ScaleReport(before=scale.before, after=scale.after, at=_time(scale.at))
         if scale and scale.before
         else None
     )

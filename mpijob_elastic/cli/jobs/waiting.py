@@ -44,7 +44,7 @@ _MISSING, _DONE, _ALL = "bright_black", "cyan", "green"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class JobMoment:
     """A job at one moment."""
 
     snapshot: Snapshot
@@ -82,7 +82,7 @@ class Progress:
         return f"{counts}; {self.now}" if self.now else counts
 
 
-Goal = Callable[[Seen], Progress]
+Goal = Callable[[JobMoment], Progress]
 Show = Callable[[Progress], None]
 
 
@@ -95,7 +95,7 @@ async def wait(
     look: bool,
     show: Show | None = None,
     leader: Leader | None = None,
-) -> tuple[Progress, Seen] | None:
+) -> tuple[Progress, JobMoment] | None:
     """Wait until the goal is reached or out of reach; return the progress and the job then.
 
     seconds: the longest time to wait. None is returned if the API server does not answer at the
@@ -150,7 +150,7 @@ def unled(progress: Progress, trouble: str) -> Progress:
     return replace(progress, now=f"{trouble}; {at_work.ONCE}", step=trouble)
 
 
-async def _see(client: ApiReader, snapshot: Snapshot, *, look: bool) -> Seen:
+async def _see(client: ApiReader, snapshot: Snapshot, *, look: bool) -> JobMoment:
     """Return the job as it is now.
 
     Ranks are looked for only once all workers are listed, because a worker that is not listed
@@ -158,7 +158,7 @@ async def _see(client: ApiReader, snapshot: Snapshot, *, look: bool) -> Seen:
     """
     view, now = snapshot.view, time.time()
     found = find(view, explain.known(snapshot), now=now)
-    seen = Seen(snapshot=snapshot, state=derive(view, now=now), found=found)
+    seen = JobMoment(snapshot=snapshot, state=derive(view, now=now), found=found)
     if look and seen.wanted and all(worker.cause.level is Level.UNKNOWN for worker in seen.wanted):
         running = [
             worker for worker in view.workers if worker.running and not worker.facts.deleting
@@ -168,7 +168,7 @@ async def _see(client: ApiReader, snapshot: Snapshot, *, look: bool) -> Seen:
     return seen
 
 
-def trains(seen: Seen, *, size: int) -> Progress:
+def trains(seen: JobMoment, *, size: int) -> Progress:
     """Return the progress of a job towards training on `size` workers."""
     view, wanted = seen.snapshot.view, seen.wanted
     pods = [pod for name in view.wanted_names if (pod := view.worker(name))]
@@ -196,7 +196,7 @@ def trains(seen: Seen, *, size: int) -> Progress:
     )
 
 
-def shrinks(seen: Seen, *, size: int, leaving: int) -> Progress:
+def shrinks(seen: JobMoment, *, size: int, leaving: int) -> Progress:
     """Return the progress of a job towards `size` workers, `leaving` fewer than before."""
     rest = [worker for worker in seen.found.workers if not worker.wanted]
     listed = sum(bool(worker.host) for worker in rest)
@@ -214,7 +214,7 @@ def shrinks(seen: Seen, *, size: int, leaving: int) -> Progress:
     )
 
 
-def stops(seen: Seen) -> Progress:
+def stops(seen: JobMoment) -> Progress:
     """Return the progress of a job towards a suspension."""
     view, stop = seen.snapshot.view, seen.state.wishes.stop
     runs = [pod.ref.name for pod in view.pods if not pod.facts.held_back]
@@ -233,7 +233,7 @@ def stops(seen: Seen) -> Progress:
     )
 
 
-def _otherwise(seen: Seen, size: int) -> str:
+def _otherwise(seen: JobMoment, size: int) -> str:
     view, facts = seen.snapshot.view, seen.snapshot.view.facts
     reasons = {
         f"{view.name} is being deleted": facts.deleting,

@@ -13,7 +13,7 @@ TYPES = (Path(__file__).parents[3] / "scripts" / "page" / "types.d.ts").read_tex
 
 
 SENT = (
-    report.Scale,
+    report.ScaleReport,
     report.Draining,
     report.QueueReport,
     report.WorkerReport,

@@ -20,7 +20,7 @@ from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import at_work, dependencies, explain
 from mpijob_elastic.cli.jobs.at_work import Leader
 from mpijob_elastic.cli.jobs.snapshot import Snapshot, fetch_job
-from mpijob_elastic.cli.jobs.waiting import THERE, Goal, Seen, Show, wait
+from mpijob_elastic.cli.jobs.waiting import THERE, Goal, JobMoment, Show, wait
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.decide import derive
 from mpijob_elastic.decide.state import JobState
@@ -43,7 +43,7 @@ _TOLD_WITHIN = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Change:
+class JobChange:
     """A change of a job."""
 
     #: What to merge into the MPIJob; None if the MPIJob needs no change.
@@ -53,7 +53,7 @@ class Change:
     #: What to wait for.
     goal: Goal = field(compare=False)
     #: Says that the goal is reached.
-    ended: Callable[[Seen], str] = field(compare=False)
+    ended: Callable[[JobMoment], str] = field(compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ class Patience:
 
 # Returns the change of the job in a snapshot. Raises Refused with the reason if the change is
 # impossible.
-Decide = Callable[[ApiWriter, Snapshot], Awaitable[Change]]
+Decide = Callable[[ApiWriter, Snapshot], Awaitable[JobChange]]
 
 
 async def change(where: Where, job: str, decide: Decide, patience: Patience) -> Exit:
@@ -118,7 +118,7 @@ async def made(
 async def followed(
     client: ApiWriter,
     snapshot: Snapshot,
-    asked: Change,
+    asked: JobChange,
     patience: Patience,
     show: Show | None = None,
     *,
@@ -241,7 +241,7 @@ def agreed(decide: Decide, says: str, *, since: str) -> Decide:
     since: the moment at which the decision had these words.
     """
 
-    async def same(client: ApiWriter, snapshot: Snapshot) -> Change:
+    async def same(client: ApiWriter, snapshot: Snapshot) -> JobChange:
         found = await decide(client, snapshot)
         if found.says != says:
             raise Refused(
@@ -255,7 +255,7 @@ def agreed(decide: Decide, says: str, *, since: str) -> Decide:
 
 async def written(
     client: ApiWriter, namespace: str | None, job: str, decide: Decide, *, dry_run: bool = False
-) -> tuple[Snapshot, Change]:
+) -> tuple[Snapshot, JobChange]:
     """Write the change; return the job as it was before, and the change.
 
     Raises Refused if the job changes meanwhile.

@@ -12,18 +12,18 @@ from functools import partial
 
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.cli.jobs import waiting
-from mpijob_elastic.cli.jobs.change import (
-    Change,
+from mpijob_elastic.cli.jobs.pods import worker_pod
+from mpijob_elastic.cli.jobs.snapshot import Snapshot
+from mpijob_elastic.cli.jobs.waiting import JobMoment
+from mpijob_elastic.cli.jobs.write_change import (
     Decide,
+    JobChange,
     annotated,
     command,
     refuse_unknown,
     refuse_unless_ours,
     size_owner,
 )
-from mpijob_elastic.cli.jobs.pods import worker_pod
-from mpijob_elastic.cli.jobs.snapshot import Snapshot
-from mpijob_elastic.cli.jobs.waiting import Seen
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.job import JobView
@@ -31,7 +31,7 @@ from mpijob_elastic.model.phrases import listed, workers
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class SizeRequest:
     """A requested change: to a size, by a count, or of named workers."""
 
     #: True to add workers, False to remove workers; None where `to` decides.
@@ -51,13 +51,13 @@ class Asked:
         return bool(self.pods or self.nodes)
 
 
-def sized(asked: Asked, *, waits: bool) -> Decide:
+def sized(asked: SizeRequest, *, waits: bool) -> Decide:
     """Return the change for a request.
 
     waits: the caller waits for the end, so a job that may not run now is refused.
     """
 
-    async def decide(client: ApiWriter, snapshot: Snapshot) -> Change:
+    async def decide(client: ApiWriter, snapshot: Snapshot) -> JobChange:
         view = snapshot.view
         state = refuse_unless_ours(snapshot, elastic=view.elastic)
         if view.blind:
@@ -98,7 +98,7 @@ def sized(asked: Asked, *, waits: bool) -> Decide:
     return decide
 
 
-async def suspending(client: ApiWriter, snapshot: Snapshot) -> Change:
+async def suspending(client: ApiWriter, snapshot: Snapshot) -> JobChange:
     """Return the change that suspends a job. Raises Refused with the reason if it is impossible."""
     view, key = snapshot.view, capabilities.SUSPEND
     refuse_unless_ours(snapshot, elastic=view.facts.acts_elastic)
@@ -106,14 +106,14 @@ async def suspending(client: ApiWriter, snapshot: Snapshot) -> Change:
     says = (
         f"{view.name} is being suspended: its workers drain, and training ends until it is resumed"
     )
-    return Change(patch=annotated(key, "true"), says=says, goal=waiting.stops, ended=_suspended)
+    return JobChange(patch=annotated(key, "true"), says=says, goal=waiting.stops, ended=_suspended)
 
 
-async def resuming(_: ApiWriter, snapshot: Snapshot) -> Change:
+async def resuming(_: ApiWriter, snapshot: Snapshot) -> JobChange:
     """Return the change that resumes a job. Raises Refused with the reason if it is impossible."""
     view = snapshot.view
     state = refuse_unless_ours(snapshot, elastic=view.facts.acts_elastic)
-    return Change(
+    return JobChange(
         patch=annotated(capabilities.SUSPEND, None) if state.wishes.stop else None,
         says=f"{view.name} is being resumed"
         if state.wishes.stop
@@ -123,7 +123,7 @@ async def resuming(_: ApiWriter, snapshot: Snapshot) -> Change:
     )
 
 
-def _trains(seen: Seen) -> str:
+def _trains(seen: JobMoment) -> str:
     """Return the sentence that all workers train, or that this is unknown."""
     view, found = seen.snapshot.view, seen.found
     if found.training is None:
@@ -134,7 +134,7 @@ def _trains(seen: Seen) -> str:
     return f"{view.name} has {workers(view.replicas)}, and a rank runs in each."
 
 
-def _suspended(seen: Seen) -> str:
+def _suspended(seen: JobMoment) -> str:
     view = seen.snapshot.view
     return (
         f"{view.name} is suspended, and nothing of it runs. "
@@ -158,7 +158,7 @@ def _refuse_direction(view: JobView, size: int, *, grows: bool) -> None:
         )
 
 
-def _named(snapshot: Snapshot, asked: Asked) -> frozenset[int]:
+def _named(snapshot: Snapshot, asked: SizeRequest) -> frozenset[int]:
     """Return the indices of the workers that the request names.
 
     Raises Refused if a name or node has no worker, or if --count does not match the names.
@@ -183,7 +183,7 @@ def _named(snapshot: Snapshot, asked: Asked) -> frozenset[int]:
 
 def _change(
     view: JobView, size: int, replicas: int, parked: frozenset[int], *, grows: bool
-) -> Change:
+) -> JobChange:
     before, is_so = frozenset(view.skips), size == view.replicas
     patch: dict[str, Mapping[str, object]] = {
         "spec": {"mpiReplicaSpecs": {"Worker": {"replicas": replicas}}}
@@ -194,7 +194,7 @@ def _change(
     grown = f"{view.name}: {view.replicas} → {workers(size)}"
     moved = [names.worker(view.name, index) for index in sorted(parked ^ before)]
     what = f"; {'back' if grows else 'parked'}: {listed(moved)}" if moved else ""
-    return Change(
+    return JobChange(
         patch=None if is_so else patch,
         says=f"{view.name} already has size {size}; nothing was changed"
         if is_so
