@@ -135,18 +135,8 @@ class _Naming:
                 self._client, self._log.job.metadata.namespace, pod.launcher
             )
         except errors.KubeError as error:
-            if is_first and self._worker:
-                if isinstance(error, errors.Unreachable):
-                    raise
-                raise NotStarted(
-                    f"it is not known which lines come from {self._worker}: {error}"
-                ) from error
             if is_first:
-                said = f"it is not known which worker prints [{self._wanted.rank}]: {error}"
-                say(
-                    f"{names.PROGRAM}: {said}; --rank means the number that Horovod prints",
-                    err=True,
-                )
+                self._tell_not_known(error)
             return
         self._lives = self._lives or Lives()
         self._lives.add(look)
@@ -155,6 +145,18 @@ class _Naming:
             if not self._wanted.follow:
                 raise NotStarted(said)
             say(f"{names.PROGRAM}: {said} yet", err=True)
+
+    def _tell_not_known(self, error: errors.KubeError) -> None:
+        """Say that the ranks cannot be told apart; raise if nothing could be printed then."""
+        if not self._worker:
+            said = f"it is not known which worker prints [{self._wanted.rank}]: {error}"
+            say(f"{names.PROGRAM}: {said}; --rank means the number that Horovod prints", err=True)
+            return
+        if isinstance(error, errors.Unreachable):
+            raise error
+        raise NotStarted(
+            f"it is not known which lines come from {self._worker}: {error}"
+        ) from error
 
 
 class LauncherLog:
@@ -220,18 +222,21 @@ class LauncherLog:
         except errors.Unreachable:
             return  # the next look reports that the API server does not answer
         except errors.ApiError as error:
-            # The container is about to start, or gone.
-            is_passing = isinstance(error, errors.NotFound | errors.Invalid)
-            if (pod.ended and self.job.facts.finished) or not (
-                is_passing or errors.may_pass(error)
-            ):
-                raise
-            if not is_passing:
-                self._tell(f"{error}; trying again")
+            self._let_pass(error, pod)
             return
         if self._is_past:
             yield None
         self._is_past, self._complete = False, pod.ended
+
+    def _let_pass(self, error: errors.ApiError, pod: LauncherPod) -> None:
+        """Say that a read is tried again; raise its error if that is of no use."""
+        # The container is about to start, or gone.
+        is_between = isinstance(error, errors.NotFound | errors.Invalid)
+        is_over = pod.ended and self.job.facts.finished
+        if is_over or not (is_between or errors.may_pass(error)):
+            raise error
+        if not is_between:
+            self._tell(f"{error}; trying again")
 
     def _is_same(self, pod: LauncherPod) -> bool:
         return self._begun is not None and (self._begun.uid, self._begun.restarts) == (

@@ -24,6 +24,7 @@ from mpijob_elastic.cli.jobs.write_change import (
     refuse_unless_ours,
     size_owner,
 )
+from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.job import JobView
@@ -60,32 +61,16 @@ def sized(asked: SizeRequest, *, waits: bool) -> Decide:
     async def decide(client: ApiWriter, snapshot: Snapshot) -> JobChange:
         view = snapshot.view
         state = refuse_unless_ours(snapshot, elastic=view.elastic)
-        if view.blind:
-            raise Refused(
-                f"the launcher of {view.name} cannot see the host list: "
-                f"`{names.adopt(view.name, view.namespace)}`"
-            )
+        _refuse_blind(view)
         these = _named(snapshot, asked)
-        moving = these.intersection(view.skips) if asked.grows else these.difference(view.skips)
-        by = len(moving) if asked.named else asked.count or 1
-        size = asked.to if asked.to is not None else view.replicas + (by if asked.grows else -by)
+        size = _size(view, asked, these)
         grows = size >= view.replicas if asked.grows is None else asked.grows
         _refuse_direction(view, size, grows=grows)
-        holds = state.wishes.stop or state.wishes.held.get(names.launcher(view.name))
-        if holds and waits:
-            how = (
-                f"is suspended by {holds}"
-                if state.wishes.stop
-                else f"does not run yet, because {holds}"
-            )
-            raise Refused(f"{view.name} {how}; with --no-wait the size is set for its start")
+        if waits:
+            _refuse_held(view, state)
         if owner := await size_owner(client, snapshot):
             raise Refused(owner)
-        facts = view.facts
-        if grows:
-            replicas, parked = facts.grown(these or facts.next_workers(size - view.replicas))
-        else:
-            replicas, parked = facts.shrunk(these or list(view.wanted)[size:])
+        replicas, parked = _stored(view, these, size, grows=grows)
         if parked.difference(view.skips):
             await refuse_unknown(
                 client,
@@ -140,6 +125,46 @@ def _suspended(seen: JobMoment) -> str:
         f"{view.name} is suspended, and nothing of it runs. "
         f"`{command('resume', view)}` starts it again."
     )
+
+
+def _refuse_blind(view: JobView) -> None:
+    if view.blind:
+        raise Refused(
+            f"the launcher of {view.name} cannot see the host list: "
+            f"`{names.adopt(view.name, view.namespace)}`"
+        )
+
+
+def _refuse_held(view: JobView, state: JobState) -> None:
+    """Raise Refused if the job may not run now, so that waiting would not end."""
+    stop = state.wishes.stop
+    hold = state.wishes.held.get(names.launcher(view.name))
+    how = f"does not run yet, because {hold}" if hold else ""
+    if stop:
+        how = f"is suspended by {stop}"
+    if how:
+        raise Refused(f"{view.name} {how}; with --no-wait the size is set for its start")
+
+
+def _size(view: JobView, asked: SizeRequest, these: frozenset[int]) -> int:
+    """Return the requested size. these: the indices of the workers that the request names."""
+    if asked.to is not None:
+        return asked.to
+    moving = these.intersection(view.skips) if asked.grows else these.difference(view.skips)
+    by = len(moving) if asked.named else asked.count or 1
+    return view.replicas + by if asked.grows else view.replicas - by
+
+
+def _stored(
+    view: JobView, these: frozenset[int], size: int, *, grows: bool
+) -> tuple[int, frozenset[int]]:
+    """Return Worker.replicas and the parked workers of the new size.
+
+    these: the workers that leave or come back; without any, those that a change of size takes.
+    """
+    if grows:
+        return view.facts.grown(these or view.facts.next_workers(size - view.replicas))
+    return view.facts.shrunk(these or list(view.wanted)[size:])
 
 
 def _refuse_direction(view: JobView, size: int, *, grows: bool) -> None:

@@ -178,22 +178,22 @@ def trains(seen: JobMoment, *, size: int) -> Progress:
     stages["host list"] = (sum(bool(worker.host) for worker in wanted), size)
     stages["ranks"] = (seen.found.training, size)
     waits = next((worker for worker in wanted if worker.cause.level not in THERE), None)
-    held = seen.state.wishes.held.get(waits.name) if waits else None
-    now = (
-        f"{waits.name} does not start: {held}"
-        if waits and held
-        else waits.cause.alone
-        if waits
-        else ""
-    )
+    now, step = _waits_for(seen, waits) if waits else ("", "")
     stop = seen.state.wishes.stop
     return Progress(
         stages=stages,
         done=len(wanted) == size and not waits,
         now=now,
-        step=f"{waits.name} {waits.cause.cause} {held}" if waits else "",
+        step=step,
         otherwise=_otherwise(seen, size) or (f"{view.name} is suspended by {stop}" if stop else ""),
     )
+
+
+def _waits_for(seen: JobMoment, worker: WorkerFinding) -> tuple[str, str]:
+    """Return `Progress.now` and `Progress.step` while a worker does not train."""
+    held = seen.state.wishes.held.get(worker.name)
+    now = f"{worker.name} does not start: {held}" if held else worker.cause.alone
+    return now, f"{worker.name} {worker.cause.cause} {held}"
 
 
 def shrinks(seen: JobMoment, *, size: int, leaving: int) -> Progress:
