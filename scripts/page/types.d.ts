@@ -1,4 +1,4 @@
-// What the server of the page sends: JobReport of cli/jobs/report.py, Explanation of cli/jobs/explain.py, as JSON. Times are
+// What the server of the page sends: JobReport of cli/jobs/report.py, Explanation of diagnosis/facts.py, as JSON. Times are
 // RFC 3339. And what the page keeps of a job.
 
 interface ScaleReport {

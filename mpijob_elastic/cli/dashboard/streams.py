@@ -20,7 +20,7 @@ from mpijob_elastic.cli.jobs.dependencies import Event, read_event
 from mpijob_elastic.cli.jobs.explain import Evidence, Looks
 from mpijob_elastic.cli.jobs.live import Key, Live
 from mpijob_elastic.cli.jobs.snapshot import Selection, Snapshot, fetch_job, jobs
-from mpijob_elastic.explain.facts import Finding, Level, Look
+from mpijob_elastic.diagnosis.facts import Finding, Level, Look
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader, Timeouts
 from mpijob_elastic.kube.resources import EVENTS, MPI_JOBS, PODS

@@ -15,9 +15,8 @@ from mpijob_elastic.cli.jobs import at_work, dependencies, exec_probes, table
 from mpijob_elastic.cli.jobs.report import UNREADABLE
 from mpijob_elastic.cli.jobs.snapshot import Snapshot, cannot_show, fetch_job
 from mpijob_elastic.cli.target import Where, reached
-from mpijob_elastic.explain import explain as find
-from mpijob_elastic.explain import logged_ranks
-from mpijob_elastic.explain.facts import (
+from mpijob_elastic.diagnosis import diagnose, logged_ranks
+from mpijob_elastic.diagnosis.facts import (
     Explanation,
     Facts,
     Finding,
@@ -26,7 +25,7 @@ from mpijob_elastic.explain.facts import (
     WorkerFinding,
     wrong,
 )
-from mpijob_elastic.explain.logged_ranks import (
+from mpijob_elastic.diagnosis.logged_ranks import (
     LAST_LINES,
     LATELY,
     MOST_LINES,
@@ -107,7 +106,7 @@ def conclude(snapshot: Snapshot, asked: Evidence, *, now: float, pod: str = "") 
     if snapshot.fault:
         return _unreadable(snapshot, snapshot.fault)
     try:
-        return find(
+        return diagnose(
             _marked(snapshot.view, asked.threats, asked.frozen),
             known(snapshot, asked.facts),
             now=now,

@@ -20,7 +20,7 @@ import msgspec
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.decide import derive
 from mpijob_elastic.decide.wishes import See
-from mpijob_elastic.explain.facts import Pod, Stuck
+from mpijob_elastic.diagnosis.facts import Pod, Stuck
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.meta import KubeObject, check_cost
 from mpijob_elastic.kube.reader import ApiReader, list_objects

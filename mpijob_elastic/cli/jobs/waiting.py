@@ -27,8 +27,8 @@ from mpijob_elastic.cli.jobs.show import REFRESHES, clock
 from mpijob_elastic.cli.jobs.snapshot import NoSuchJob, Snapshot, fetch_job
 from mpijob_elastic.decide import derive
 from mpijob_elastic.decide.state import JobState
-from mpijob_elastic.explain import explain as find
-from mpijob_elastic.explain.facts import Explanation, Facts, Level, WorkerFinding
+from mpijob_elastic.diagnosis import diagnose
+from mpijob_elastic.diagnosis.facts import Explanation, Facts, Level, WorkerFinding
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model import phrases
@@ -157,14 +157,15 @@ async def _see(client: ApiReader, snapshot: Snapshot, *, look: bool) -> JobMomen
     does not train.
     """
     view, now = snapshot.view, time.time()
-    found = find(view, explain.known(snapshot), now=now)
+    found = diagnose(view, explain.known(snapshot), now=now)
     seen = JobMoment(snapshot=snapshot, state=derive(view, now=now), found=found)
     if look and seen.wanted and all(worker.cause.level is Level.UNKNOWN for worker in seen.wanted):
         running = [
             worker for worker in view.workers if worker.running and not worker.facts.deleting
         ]
         looks = await exec_probes.into_workers(client, view, running)
-        seen = replace(seen, found=find(view, explain.known(snapshot, Facts(looks=looks)), now=now))
+        known = explain.known(snapshot, Facts(looks=looks))
+        seen = replace(seen, found=diagnose(view, known, now=now))
     return seen
 
 

@@ -24,7 +24,7 @@ from mpijob_elastic.cli.jobs.waiting import THERE, Goal, JobMoment, Show, wait
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.decide import derive
 from mpijob_elastic.decide.state import JobState
-from mpijob_elastic.explain.facts import Level
+from mpijob_elastic.diagnosis.facts import Level
 from mpijob_elastic.install import ATTEMPTS, Refused
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import list_objects

@@ -17,8 +17,8 @@ from rich.console import Console
 from mpijob_elastic.cli.jobs import explain, waiting
 from mpijob_elastic.cli.jobs.waiting import JobMoment, Progress
 from mpijob_elastic.decide import derive
-from mpijob_elastic.explain import explain as find
-from mpijob_elastic.explain.facts import Look
+from mpijob_elastic.diagnosis import diagnose
+from mpijob_elastic.diagnosis.facts import Look
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
 from tests.product.cli import worlds
 from tests.product.cli.worlds import config_map, launcher, mpi_job, worker, workers
@@ -52,7 +52,7 @@ def seen(
     return JobMoment(
         snapshot=snapshot,
         state=derive(view, now=worlds.NOW),
-        found=find(view, facts, now=worlds.NOW),
+        found=diagnose(view, facts, now=worlds.NOW),
     )
 
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from mpijob_elastic.cli.jobs import report
-from mpijob_elastic.explain.facts import Finding
+from mpijob_elastic.diagnosis.facts import Finding
 
 TYPES = (Path(__file__).parents[3] / "scripts" / "page" / "types.d.ts").read_text()
 
