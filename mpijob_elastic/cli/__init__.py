@@ -1,29 +1,56 @@
-"""The command line.
-
-Each command imports heavy modules only when it runs, so that --help is quick.
-"""
+"""The command line: a group of commands, each in a module of its own below `commands`."""
 
 import sys
-from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 import typer
 
-from mpijob_elastic import __version__
-from mpijob_elastic.cli import (
-    exit_codes,
-    install,
-    job_commands,
-    process_commands,
-    read_commands,
-    typed,
-    upgrade,
-)
-from mpijob_elastic.cli.arena import SubmitCommand
+from mpijob_elastic.cli import exit_codes
+from mpijob_elastic.cli.lazy_group import LazyGroup
 from mpijob_elastic.kube.errors import KubeError
 from mpijob_elastic.telemetry.terminal import say
 
+_COMMANDS = "mpijob_elastic.cli.commands"
+
+
+class ProgramGroup(LazyGroup):
+    """The commands of `mpijob-elastic`."""
+
+    places: ClassVar = {
+        "get": f"{_COMMANDS}.get:get",
+        "list": f"{_COMMANDS}.get:get",
+        "watch": f"{_COMMANDS}.watch:watch",
+        "explain": f"{_COMMANDS}.explain:explain",
+        "logs": f"{_COMMANDS}.logs:logs",
+        "attach": f"{_COMMANDS}.attach:attach",
+        "top": f"{_COMMANDS}.top:top",
+        "submit": f"{_COMMANDS}.submit:app",
+        "scaleout": f"{_COMMANDS}.scaleout:scaleout",
+        "scalein": f"{_COMMANDS}.scalein:scalein",
+        "suspend": f"{_COMMANDS}.suspend:suspend",
+        "resume": f"{_COMMANDS}.resume:resume",
+        "delete": f"{_COMMANDS}.delete:delete",
+        "prune": f"{_COMMANDS}.prune:prune",
+        "history": f"{_COMMANDS}.history:history",
+        "dashboard": f"{_COMMANDS}.dashboard:dashboard",
+        "install": f"{_COMMANDS}.install:install",
+        "uninstall": f"{_COMMANDS}.uninstall:uninstall",
+        "controller": f"{_COMMANDS}.controller:controller",
+        "webhook": f"{_COMMANDS}.webhook:webhook",
+        "version": f"{_COMMANDS}.version:version",
+        "upgrade": f"{_COMMANDS}.upgrade:app",
+    }
+    hidden_commands = frozenset({"list"})
+
+
+def _before_every_command() -> None:
+    """Do nothing: typer takes the program for a group only with such a function."""
+
+
 app = typer.Typer(
+    cls=ProgramGroup,
+    callback=_before_every_command,
     name="mpijob-elastic",
     no_args_is_help=True,
     rich_markup_mode="markdown",
@@ -35,34 +62,6 @@ app = typer.Typer(
         "Also a kubectl plugin: `kubectl mpijob-elastic get`.\n\n" + exit_codes.HELP
     ),
 )
-_command = partial(app.command, cls=typed.Command)
-_command(name="get")(read_commands.get)
-_command(name="list", hidden=True)(read_commands.get)
-_command(name="watch")(read_commands.watch)
-_command(name="explain")(read_commands.explain)
-_command(name="logs")(read_commands.logs)
-_command(name="attach")(read_commands.attach)
-_command(name="top")(read_commands.top)
-app.command(name="submit", cls=SubmitCommand)(job_commands.submit)
-_command(name="scaleout")(job_commands.scaleout)
-_command(name="scalein")(job_commands.scalein)
-_command(name="suspend")(job_commands.suspend)
-_command(name="resume")(job_commands.resume)
-_command(name="delete")(job_commands.delete)
-_command(name="prune")(job_commands.prune)
-_command(name="history")(read_commands.history)
-_command(name="dashboard")(read_commands.dashboard)
-_command(name="install")(install.install)
-_command(name="uninstall")(install.uninstall)
-app.add_typer(upgrade.app)
-_command(name="controller")(process_commands.controller)
-_command(name="webhook")(process_commands.webhook)
-
-
-@_command()
-def version() -> None:
-    """Print the version."""
-    say(f"mpijob-elastic {__version__}")
 
 
 def main() -> None:

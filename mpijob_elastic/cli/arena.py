@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from mpijob_elastic.cli.typed import Command
+from mpijob_elastic.cli.typed import CheckedCommand
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +142,7 @@ _NAMED = {
 
 
 @dataclass(kw_only=True)
-class Line:
+class ArenaLine:
     """The words of a line, read as Arena reads them."""
 
     #: The words in the form that `submit` takes.
@@ -151,12 +151,12 @@ class Line:
     refused: dict[str, str] = field(default_factory=dict)
 
 
-def read(words: list[str], takes_word: Mapping[str, bool]) -> Line:
+def read(words: list[str], takes_word: Mapping[str, bool]) -> ArenaLine:
     """Return a line in the form that `submit` takes, and what of it is refused.
 
     takes_word: whether a word follows, for each option of `submit`.
     """
-    line, rest = Line(), deque(words)
+    line, rest = ArenaLine(), deque(words)
     while rest:
         word = rest.popleft()
         if word == "--":
@@ -169,7 +169,7 @@ def read(words: list[str], takes_word: Mapping[str, bool]) -> Line:
     return line
 
 
-def _option(line: Line, word: str, rest: deque[str], takes_word: Mapping[str, bool]) -> None:
+def _option(line: ArenaLine, word: str, rest: deque[str], takes_word: Mapping[str, bool]) -> None:
     option, value = _parted(word)
     flag = FLAGS.get(option)
     if option in _NAMED:
@@ -196,7 +196,7 @@ def _parted(word: str) -> tuple[str, str | None]:
     return option, value.removeprefix("=")
 
 
-def _valued(line: Line, option: str, value: str | None, rest: deque[str], flag: Flag) -> None:
+def _valued(line: ArenaLine, option: str, value: str | None, rest: deque[str], flag: Flag) -> None:
     ours = flag.ours or option
     given = [ours] if value is None else [f"{ours}={value}"]
     if value is None and rest:
@@ -207,7 +207,7 @@ def _valued(line: Line, option: str, value: str | None, rest: deque[str], flag: 
         line.words += given
 
 
-def _switch(line: Line, option: str, value: str | None, rest: deque[str], flag: Flag) -> None:
+def _switch(line: ArenaLine, option: str, value: str | None, rest: deque[str], flag: Flag) -> None:
     if value in _NO:
         return
     if value is None and rest and rest[0] in _AS_IN_HELP:
@@ -221,7 +221,7 @@ def _switch(line: Line, option: str, value: str | None, rest: deque[str], flag: 
         line.refused[option] = f"{value} is neither true nor false"
 
 
-def _named(line: Line, option: str, value: str | None, rest: deque[str]) -> None:
+def _named(line: ArenaLine, option: str, value: str | None, rest: deque[str]) -> None:
     """Take the name that follows an option here; refuse the switch of Arena."""
     if value in _NO:
         return
@@ -233,7 +233,7 @@ def _named(line: Line, option: str, value: str | None, rest: deque[str]) -> None
         line.words.append(f"{option}={value}")
 
 
-class SubmitCommand(Command):
+class SubmitCommand(CheckedCommand):
     """`submit`, which takes the words of a line for Arena."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

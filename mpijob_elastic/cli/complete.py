@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from mpijob_elastic import names
+from mpijob_elastic.cli import app, work
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.kube.errors import KubeError
 from mpijob_elastic.model import phrases
@@ -38,11 +39,10 @@ _NO_FILES = ":4"
 
 def jobs(context: typer.Context, incomplete: str) -> Choices:
     """Return the jobs of the namespace whose names begin with `incomplete`."""
-    from mpijob_elastic.cli.jobs import snapshot  # noqa: PLC0415 - --help need not load the client
 
     async def found() -> Choices:
         async with reached(_where(context)) as (client, namespace):
-            read = await snapshot.jobs(client, snapshot.Selection(namespace=namespace))
+            read = await work.snapshot.jobs(client, work.snapshot.Selection(namespace=namespace))
         return [
             (job.metadata.name, f"{job.state}, {phrases.workers(job.facts.replicas)}")
             for job in read
@@ -74,8 +74,6 @@ def parked(context: typer.Context, incomplete: str) -> Choices:
 
 def main() -> None:
     """Answer kubectl: complete the last of the given words."""
-    from mpijob_elastic.cli import app  # noqa: PLC0415 - its commands need what is above
-
     *words, incomplete = sys.argv[1:] or [""]
     os.environ |= {
         "_MPIJOB_ELASTIC_COMPLETE": "complete_fish",
@@ -113,13 +111,11 @@ def _beginning(incomplete: str, found: Callable[[], Awaitable[Choices]]) -> Choi
 def _of_job(
     context: typer.Context, incomplete: str, chosen: Callable[[JobView], Iterable[int]]
 ) -> Choices:
-    from mpijob_elastic.cli.jobs import snapshot  # noqa: PLC0415 - --help need not load the client
-
     async def found() -> Choices:
         async with reached(_where(context)) as (client, namespace):
             # While an option's value is completed, click has not yet parsed the arguments.
             job = context.params.get("job") or " ".join(context.args[:1])
-            view = (await snapshot.fetch_job(client, namespace, job)).view
+            view = (await work.snapshot.fetch_job(client, namespace, job)).view
         nodes = {worker.index: f"on {worker.facts.node}" for worker in view.workers}
         return [
             (names.worker(view.name, index), nodes.get(index, "")) for index in sorted(chosen(view))

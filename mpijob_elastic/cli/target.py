@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpijob_elastic import __version__
+from mpijob_elastic.cli import work
 from mpijob_elastic.telemetry.terminal import say
 
 if TYPE_CHECKING:
@@ -39,11 +40,9 @@ async def reached(where: Where) -> AsyncIterator[tuple[ApiWriter, str | None]]:
 
     Raises `errors.Unconfigured` if there is no usable configuration.
     """
-    from mpijob_elastic.kube.client import connect  # noqa: PLC0415 - --help need not load the client
-
     file = kubeconfig_file(where.kubeconfig)
     user_agent = f"mpijob-elastic/{__version__}"
-    async with await connect(
+    async with await work.client.connect(
         user_agent=user_agent, kubeconfig=file, context=where.context
     ) as client:
         client.warn = lru_cache()(lambda text: say(f"Warning: {text}", err=True))
@@ -69,12 +68,15 @@ def kubeconfig_file(given: Path | None) -> Path | None:
     return usual if usual.exists() else None
 
 
+def namespace_of(where: Where) -> str:
+    """Return the given namespace, or the default one."""
+    return where.namespace or default_namespace(kubeconfig_file(where.kubeconfig), where.context)
+
+
 def default_namespace(file: Path | None, context: str | None) -> str:
     """Return the namespace of the kubeconfig's context, or of the pod in which we run."""
-    from mpijob_elastic.kube.client import load_kubeconfig  # noqa: PLC0415 - --help need not load the client
-
     if file is None:
         inside = _IN_CLUSTER_NAMESPACE
         return inside.read_text().strip() if inside.exists() else DEFAULT_NAMESPACE
-    chosen = load_kubeconfig(str(file), context).current_context
+    chosen = work.client.load_kubeconfig(str(file), context).current_context
     return str(chosen["context"].get("namespace") or DEFAULT_NAMESPACE)

@@ -20,7 +20,7 @@ _INSTEAD = {
 }
 
 
-class Command(TyperCommand):
+class CheckedCommand(TyperCommand):
     """A command whose errors of usage say all that is wrong with the options."""
 
     def parse_args(self, ctx: "Context", args: list[str]) -> list[str]:

@@ -1,7 +1,7 @@
-// What the server of the page sends: JobReport of cli/jobs/report.py, Explanation of cli/jobs/explain.py, as JSON. Times are
+// What the server of the page sends: JobReport of cli/jobs/report.py, Explanation of diagnosis/facts.py, as JSON. Times are
 // RFC 3339. And what the page keeps of a job.
 
-interface Scale {
+interface ScaleReport {
   before: number;
   after: number;
   at: string;
@@ -60,7 +60,7 @@ interface JobReport {
   maxReplicas: number | null;
   drainTimeout: number;
   created: string;
-  lastScale: Scale | null;
+  lastScale: ScaleReport | null;
   hosts: string[];
   reminder: string;
   execNames: string[] | null;

@@ -141,7 +141,7 @@ def _shown(found: Snapshot) -> Iterator[str]:
     yield from table.jobs([shown], now=NOW, namespaces=True, wide=True)
     yield from table.details(shown, now=NOW)
     yield from table.serialized(shown, "json")
-    yield from explain.text(explain.conclude(found, explain.Asked(), now=worlds.NOW))
+    yield from explain.text(explain.conclude(found, explain.Evidence(), now=worlds.NOW))
     yield from table.serialized(streams.row(found, now=worlds.NOW), "json")
 
 

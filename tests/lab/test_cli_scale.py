@@ -26,7 +26,7 @@ def user(cluster: Cluster, job: Job) -> Typed:
 @pytest.fixture
 def late_events(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let commands wait longer for an Event of what they saw."""
-    monkeypatch.setattr("mpijob_elastic.cli.jobs.change._TOLD_WITHIN", 10.0)
+    monkeypatch.setattr("mpijob_elastic.cli.jobs.write_change._TOLD_WITHIN", 10.0)
 
 
 async def test_workers_are_added_and_removed_with_each_step_as_a_line(

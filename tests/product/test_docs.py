@@ -290,7 +290,7 @@ def test_each_event_and_notice_is_explained() -> None:
 
 def test_each_cause_of_explain_is_named() -> None:
     source = "\n".join(
-        path.read_text() for path in (ROOT / "mpijob_elastic" / "explain").glob("*.py")
+        path.read_text() for path in (ROOT / "mpijob_elastic" / "diagnosis").glob("*.py")
     )
     causes = re.findall(
         r'(?:cause ?= ?|_due\(\s*case, |else |(?:fine|waiting|wrong|Finding)\)?\(\s*)"([a-z]+(?:-[a-z]+)*)"',

@@ -14,7 +14,7 @@ CORE = (
     "act",
     "kube",
     "controller",
-    "explain",
+    "diagnosis",
     "telemetry",
     "names.py",
 )

@@ -12,7 +12,7 @@ from typing import Any
 
 from aiohttp import web
 
-from mpijob_elastic.cli.dashboard import changes, guard, streams
+from mpijob_elastic.cli.dashboard import guard, post, streams
 from mpijob_elastic.cli.dashboard.streams import Channel
 from mpijob_elastic.cli.jobs.live import Key
 from mpijob_elastic.cli.jobs.snapshot import Selection, fetch_job
@@ -108,12 +108,12 @@ async def serving(
         )
 
     async def change(request: web.Request) -> web.StreamResponse:
-        key, asked = _key(request), await changes.requested(request)
+        key, asked = _key(request), await post.requested(request)
         return await _stream(
-            request, client, namespace, lambda channel: changes.make(client, key, asked, channel)
+            request, client, namespace, lambda channel: post.make(client, key, asked, channel)
         )
 
-    application = web.Application(middlewares=[guarded], client_max_size=changes.LARGEST)
+    application = web.Application(middlewares=[guarded], client_max_size=post.LARGEST)
     application.on_response_prepare.append(_secure)
     application.router.add_get("/api/jobs", all_jobs)
     application.router.add_get("/api/jobs/{namespace}/{name}", one_job)
@@ -142,7 +142,7 @@ def _key(request: web.Request) -> Key:
 
 
 async def _shown(client: ApiReader, key: Key, channel: Channel) -> None:
-    channel.put("may", await changes.may(client, key))
+    channel.put("may", await post.may(client, key))
     await streams.of_job(client, key, channel)
 
 

@@ -17,10 +17,10 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import explain, history, report
 from mpijob_elastic.cli.jobs.dependencies import Event, read_event
-from mpijob_elastic.cli.jobs.explain import Asked, Looks
+from mpijob_elastic.cli.jobs.explain import Evidence, Looks
 from mpijob_elastic.cli.jobs.live import Key, Live
 from mpijob_elastic.cli.jobs.snapshot import Selection, Snapshot, fetch_job, jobs
-from mpijob_elastic.explain.facts import Finding, Level, Look
+from mpijob_elastic.diagnosis.facts import Finding, Level, Look
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader, Timeouts
 from mpijob_elastic.kube.resources import EVENTS, MPI_JOBS, PODS
@@ -123,7 +123,7 @@ async def of_all(client: ApiReader, selection: Selection, channel: Channel) -> N
 
 def row(snapshot: Snapshot, *, now: float) -> dict[str, object]:
     """Return the report on a job, and the findings that keep its workers from training."""
-    found = explain.conclude(snapshot, Asked(), now=now)
+    found = explain.conclude(snapshot, Evidence(), now=now)
     findings = (*found.job, *(worker.cause for worker in found.workers))
     return {"report": report.shown(snapshot, now=now), "says": list(_troubles(findings))}
 
@@ -152,7 +152,7 @@ async def of_job(client: ApiReader, key: Key, channel: Channel) -> NoReturn:
         Live(client, selection, with_role=first.role_readable) as live,
         asyncio.TaskGroup() as group,
     ):
-        shown = _Job(client, live, key, channel)
+        shown = _ShownJob(client, live, key, channel)
         for work in (
             _check(client, channel),
             shown.explain(),
@@ -164,14 +164,14 @@ async def of_job(client: ApiReader, key: Key, channel: Channel) -> NoReturn:
     raise AssertionError("endless")
 
 
-class _Job:
+class _ShownJob:
     """The job that is shown."""
 
     def __init__(self, client: ApiReader, live: Live, key: Key, channel: Channel) -> None:
         self._client, self._live, self._key, self._channel = client, live, key, channel
         self._changed = asyncio.Event()
         #: The outcome of the last reads beside the watches, None before the first.
-        self._asked: Asked | None = None
+        self._asked: Evidence | None = None
         self._look_again = 0.0
         self._looked: tuple[Looks, tuple[Exec, ...]] = ({}, ())
         self._uids: dict[str, str] = {}

@@ -19,8 +19,8 @@ from mpijob_elastic import names
 from mpijob_elastic.act import launcher_execs
 from mpijob_elastic.act.worker_probes import EACH_PROCESS
 from mpijob_elastic.decide import frozen_execs
-from mpijob_elastic.explain.facts import Look
-from mpijob_elastic.explain.logged_ranks import Spawn, Spawned
+from mpijob_elastic.diagnosis.facts import Look
+from mpijob_elastic.diagnosis.logged_ranks import Spawn, Spawned
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.exec import ExecFailed, exec_in_pod
 from mpijob_elastic.kube.reader import ApiReader

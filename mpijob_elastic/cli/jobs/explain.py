@@ -16,9 +16,8 @@ from mpijob_elastic.cli.jobs import at_work, dependencies, exec_probes, table
 from mpijob_elastic.cli.jobs.report import UNREADABLE
 from mpijob_elastic.cli.jobs.snapshot import Snapshot, cannot_show, fetch_job
 from mpijob_elastic.cli.target import Where, reached
-from mpijob_elastic.explain import explain as find
-from mpijob_elastic.explain import logged_ranks
-from mpijob_elastic.explain.facts import (
+from mpijob_elastic.diagnosis import diagnose, logged_ranks
+from mpijob_elastic.diagnosis.facts import (
     Explanation,
     Facts,
     Finding,
@@ -27,7 +26,7 @@ from mpijob_elastic.explain.facts import (
     WorkerFinding,
     wrong,
 )
-from mpijob_elastic.explain.logged_ranks import (
+from mpijob_elastic.diagnosis.logged_ranks import (
     LAST_LINES,
     LATELY,
     MOST_LINES,
@@ -62,7 +61,7 @@ Looks = Mapping[str, Look]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class Evidence:
     """Facts that were read beside a snapshot."""
 
     facts: Facts = field(default_factory=Facts)
@@ -100,7 +99,7 @@ async def explained(
     )
 
 
-def conclude(snapshot: Snapshot, asked: Asked, *, now: float, pod: str = "") -> Explanation:
+def conclude(snapshot: Snapshot, asked: Evidence, *, now: float, pod: str = "") -> Explanation:
     """Return the findings at time `now`, in seconds since the epoch.
 
     pod: the only worker to explain, "" for all workers. A job that cannot be explained gets a
@@ -109,7 +108,7 @@ def conclude(snapshot: Snapshot, asked: Asked, *, now: float, pod: str = "") -> 
     if snapshot.fault:
         return _unreadable(snapshot, snapshot.fault)
     try:
-        return find(
+        return diagnose(
             _marked(snapshot.view, asked.threats, asked.frozen),
             known(snapshot, asked.facts),
             now=now,
@@ -173,7 +172,7 @@ async def ask(
     *,
     pod: str = "",
     look: bool = True,
-) -> Asked:
+) -> Evidence:
     """Read the facts that an explanation needs beside the snapshot.
 
     looking: awaited for what exec shows, see `by_exec`.
@@ -223,7 +222,7 @@ async def ask(
         spawned=spawned,
         stopped=stopped,
     )
-    return Asked(facts=facts, threats=threats, frozen=frozen)
+    return Evidence(facts=facts, threats=threats, frozen=frozen)
 
 
 def _marked(view: JobView, threats: Mapping[str, str], frozen: tuple[Exec, ...]) -> JobView:

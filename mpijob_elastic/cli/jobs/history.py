@@ -19,7 +19,7 @@ from mpijob_elastic.telemetry.terminal import say
 _HEADER = ("WHEN", "CAUSE", "BY", "FROM→TO", "LISTED", "TRAINED", "CUT", "NOTE")
 
 
-class _Object(msgspec.Struct):
+class _JobObject(msgspec.Struct):
     metadata: ObjectMeta
 
 
@@ -89,7 +89,7 @@ async def read(client: ApiReader, namespace: str, job: str) -> HistoryReport:
 
 
 def _metadata(raw: bytes | None) -> ObjectMeta:
-    return msgspec.json.decode(raw, type=_Object).metadata if raw else ObjectMeta()
+    return msgspec.json.decode(raw, type=_JobObject).metadata if raw else ObjectMeta()
 
 
 def _report(change: Change) -> ChangeReport:

@@ -19,7 +19,7 @@ from mpijob_elastic.cli.jobs import exec_probes, pods
 from mpijob_elastic.cli.jobs.pods import LauncherPod, NotStarted
 from mpijob_elastic.cli.jobs.snapshot import NoSuchJob, SeenJob
 from mpijob_elastic.cli.target import Where, reached
-from mpijob_elastic.explain.logged_ranks import Lives, printed_rank
+from mpijob_elastic.diagnosis.logged_ranks import Lives, printed_rank
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import PODS
@@ -101,7 +101,7 @@ class _Naming:
         self._lives: Lives | None = None
         self._looked_at: float | None = None
 
-    async def named(self, line: Line) -> bytes | None:
+    async def named(self, line: LogLine) -> bytes | None:
         """Return a line as it is to be printed, None if the line is not wanted.
 
         Raises NotStarted and Unreachable if the lines of one worker are wanted and the ranks are
@@ -135,18 +135,8 @@ class _Naming:
                 self._client, self._log.job.metadata.namespace, pod.launcher
             )
         except errors.KubeError as error:
-            if is_first and self._worker:
-                if isinstance(error, errors.Unreachable):
-                    raise
-                raise NotStarted(
-                    f"it is not known which lines come from {self._worker}: {error}"
-                ) from error
             if is_first:
-                said = f"it is not known which worker prints [{self._wanted.rank}]: {error}"
-                say(
-                    f"{names.PROGRAM}: {said}; --rank means the number that Horovod prints",
-                    err=True,
-                )
+                self._tell_not_known(error)
             return
         self._lives = self._lives or Lives()
         self._lives.add(look)
@@ -155,6 +145,18 @@ class _Naming:
             if not self._wanted.follow:
                 raise NotStarted(said)
             say(f"{names.PROGRAM}: {said} yet", err=True)
+
+    def _tell_not_known(self, error: errors.KubeError) -> None:
+        """Say that the ranks cannot be told apart; raise if nothing could be printed then."""
+        if not self._worker:
+            said = f"it is not known which worker prints [{self._wanted.rank}]: {error}"
+            say(f"{names.PROGRAM}: {said}; --rank means the number that Horovod prints", err=True)
+            return
+        if isinstance(error, errors.Unreachable):
+            raise error
+        raise NotStarted(
+            f"it is not known which lines come from {self._worker}: {error}"
+        ) from error
 
 
 class LauncherLog:
@@ -172,7 +174,7 @@ class LauncherLog:
         self._said = ""
         self._began: float | None = None
 
-    async def once(self) -> AsyncGenerator[Line | None]:
+    async def once(self) -> AsyncGenerator[LogLine | None]:
         """Yield the lines that the log has now, and then None.
 
         Raises NotStarted and other `errors.KubeError`.
@@ -186,7 +188,7 @@ class LauncherLog:
             yield line
         yield None
 
-    async def follow(self) -> AsyncGenerator[Line | None]:
+    async def follow(self) -> AsyncGenerator[LogLine | None]:
         """Yield the lines until the job has ended, and None after the lines of the past.
 
         Lines of later containers and launchers are included. Raises NoSuchJob if the job is
@@ -205,7 +207,7 @@ class LauncherLog:
                 self._tell(self._why_none())
             await asyncio.sleep(POLL)
 
-    async def _go_on(self, pod: LauncherPod) -> AsyncGenerator[Line | None]:
+    async def _go_on(self, pod: LauncherPod) -> AsyncGenerator[LogLine | None]:
         """Yield the lines not read yet, up to the end of the container or of the connection."""
         before, self._begun, self._complete = self._begun, pod, False
         is_new = before is not None and before.uid != pod.uid
@@ -220,18 +222,21 @@ class LauncherLog:
         except errors.Unreachable:
             return  # the next look reports that the API server does not answer
         except errors.ApiError as error:
-            # The container is about to start, or gone.
-            is_passing = isinstance(error, errors.NotFound | errors.Invalid)
-            if (pod.ended and self.job.facts.finished) or not (
-                is_passing or errors.may_pass(error)
-            ):
-                raise
-            if not is_passing:
-                self._tell(f"{error}; trying again")
+            self._let_pass(error, pod)
             return
         if self._is_past:
             yield None
         self._is_past, self._complete = False, pod.ended
+
+    def _let_pass(self, error: errors.ApiError, pod: LauncherPod) -> None:
+        """Say that a read is tried again; raise its error if that is of no use."""
+        # The container is about to start, or gone.
+        is_between = isinstance(error, errors.NotFound | errors.Invalid)
+        is_over = pod.ended and self.job.facts.finished
+        if is_over or not (is_between or errors.may_pass(error)):
+            raise error
+        if not is_between:
+            self._tell(f"{error}; trying again")
 
     def _is_same(self, pod: LauncherPod) -> bool:
         return self._begun is not None and (self._begun.uid, self._begun.restarts) == (
@@ -241,7 +246,7 @@ class LauncherLog:
 
     async def _read(
         self, pod: LauncherPod, *, follow: bool = False, previous: bool = False
-    ) -> AsyncGenerator[Line]:
+    ) -> AsyncGenerator[LogLine]:
         """Yield the lines from the position on; none if another pod has taken the pod's place."""
         path = PODS.path(self.job.metadata.namespace, pod.launcher.ref.name, "log")
         now = asyncio.get_running_loop().time()
@@ -293,7 +298,7 @@ class LauncherLog:
         self._said = words
 
 
-class Line(NamedTuple):
+class LogLine(NamedTuple):
     """A line of a log."""
 
     #: Seconds since the epoch, by the clock of the node.
@@ -338,7 +343,7 @@ class Position:
         }
         return {**self._first} if is_first else since
 
-    def take(self, raw: bytes) -> Line | None:
+    def take(self, raw: bytes) -> LogLine | None:
         """Return the line that `raw` holds after its time.
 
         None if the line came before, or is older than the first wanted line.
@@ -358,7 +363,7 @@ class Position:
         self._recent.append((at, raw))
         while self._recent[0][0] < self._begin:
             self._recent.popleft()
-        return Line(at, text)
+        return LogLine(at, text)
 
     @property
     def _begin(self) -> float:

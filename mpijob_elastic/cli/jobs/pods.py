@@ -20,7 +20,7 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from mpijob_elastic.model.pod import DRIVER_ENDED, Launcher, as_launcher, of_driver
-from mpijob_elastic.observe.facts_pod import ContainerStatus, State, decode
+from mpijob_elastic.observe.facts_pod import ContainerStatus, Pod, State, decode
 
 # Runs on a terminal, so that the shell does not count as a rank (act/worker_probes).
 SHELL = ("/bin/sh", "-c", "command -v bash > /dev/null && exec bash; exec sh")
@@ -66,9 +66,7 @@ async def find(client: ApiReader, job: SeenJob) -> LauncherPod | None:
         return None
     facts = as_launcher(seen.facts)
     container = of_driver(facts.containers, mounting=facts.mounting)
-    pod = decode(raw)
-    statuses = (pod.status and pod.status.container_statuses) or ()
-    status = next((one for one in statuses if one.name == container), ContainerStatus())
+    status = _status(decode(raw), container)
     now, before = status.state or State(), status.last_state or State()
     stopped = now.terminated is not None or (now.running is None and before.terminated is not None)
     return LauncherPod(
@@ -79,6 +77,12 @@ async def find(client: ApiReader, job: SeenJob) -> LauncherPod | None:
         restarts=status.restart_count,
         waits=_waits(seen),
     )
+
+
+def _status(pod: Pod, container: str) -> ContainerStatus:
+    """Return the status of a container; an empty one while the kubelet has not reported any."""
+    statuses = (pod.status and pod.status.container_statuses) or ()
+    return next((one for one in statuses if one.name == container), ContainerStatus())
 
 
 def worker_pod(job: SeenJob, worker: str) -> str:

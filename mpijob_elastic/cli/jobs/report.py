@@ -26,11 +26,11 @@ _NO_RIGHTS = (
 )
 
 
-class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class _ReportPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Base of the parts of a report."""
 
 
-class Scale(_Part, frozen=True):
+class ScaleReport(_ReportPart, frozen=True):
     """A published change of the size."""
 
     before: int
@@ -38,7 +38,7 @@ class Scale(_Part, frozen=True):
     at: datetime
 
 
-class Draining(_Part, frozen=True):
+class Draining(_ReportPart, frozen=True):
     """The drain of a worker."""
 
     #: When the worker left discover_hosts.sh.
@@ -48,7 +48,7 @@ class Draining(_Part, frozen=True):
     until: datetime | None
 
 
-class QueueReport(_Part, frozen=True):
+class QueueReport(_ReportPart, frozen=True):
     """The queue of the job."""
 
     name: str
@@ -60,7 +60,7 @@ class QueueReport(_Part, frozen=True):
     says: str = ""
 
 
-class WorkerReport(_Part, frozen=True, kw_only=True):
+class WorkerReport(_ReportPart, frozen=True, kw_only=True):
     """One worker, present or only wanted."""
 
     index: int
@@ -86,7 +86,7 @@ class WorkerReport(_Part, frozen=True, kw_only=True):
     quota: str = ""
 
 
-class LauncherReport(_Part, frozen=True):
+class LauncherReport(_ReportPart, frozen=True):
     """The launcher pod."""
 
     name: str
@@ -99,7 +99,7 @@ class LauncherReport(_Part, frozen=True):
     created: datetime | None = None
 
 
-class JobReport(_Part, frozen=True):
+class JobReport(_ReportPart, frozen=True):
     """One job."""
 
     namespace: str
@@ -123,7 +123,7 @@ class JobReport(_Part, frozen=True):
     #: Seconds.
     drain_timeout: float
     created: datetime
-    last_scale: Scale | None
+    last_scale: ScaleReport | None
     #: The hosts of discover_hosts.sh, each with its slots.
     hosts: list[str]
     #: The last line of discover_hosts.sh if it is a reminder, which is no host; "" otherwise.
@@ -205,9 +205,7 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
     view = snapshot.view
     state = derive(view, now=now)
     due = plan(state)
-    wanted = () if view.facts.finished else islice(view.wanted, len(view.wanted_names))
-    present = (pod.index for pod in view.workers)
-    workers = [_worker(snapshot, state, index) for index in sorted({*wanted, *present})]
+    workers = [_worker(snapshot, state, index) for index in _shown_workers(view)]
     return JobReport(
         namespace=view.namespace,
         name=view.name,
@@ -227,26 +225,47 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
         last_scale=_last_scale(view),
         hosts=_hosts(view),
         reminder=_reminder(view),
-        exec_names=list(view.role.exec_names if view.role else ())
-        if snapshot.role_readable
-        else None,
+        exec_names=_exec_names(snapshot),
         launcher=_launcher(snapshot, view.launcher, state) if view.launcher else None,
         workers=workers,
         notices=view.facts.notices.splitlines(),
         next=in_words(state, due) if snapshot.role_readable else [_NO_RIGHTS],
-        next_look=_time(due.wake_at) if due.wake_at is not None else None,
-        queue=next(
-            (QueueReport(*turn) for one in shown_of(view) if (turn := one.turn(state))),
-            None,
-        ),
+        next_look=_time_or_none(due.wake_at),
+        queue=_queue(state),
         parked=sorted(view.facts.skips),
         gpus=view.replicas * view.facts.gpus,
-        gpus_held=view.facts.gpus
-        * sum(bool(pod.facts.node) and not pod.terminated for pod in view.workers),
+        gpus_held=view.facts.gpus * _held_nodes(view),
         priority=snapshot.job.priority,
-        ended=None if view.facts.ended_at is None else _time(view.facts.ended_at),
+        ended=_time_or_none(view.facts.ended_at),
         needs_restart=_needs_restart(view) and not state.foreign,
     )
+
+
+def _shown_workers(view: JobView) -> list[int]:
+    """Return the indices of the workers that are there, and of those that the size asks for."""
+    wanted = () if view.facts.finished else islice(view.wanted, len(view.wanted_names))
+    return sorted({*wanted, *(pod.index for pod in view.workers)})
+
+
+def _exec_names(snapshot: Snapshot) -> list[str] | None:
+    """Return `JobReport.exec_names`."""
+    if not snapshot.role_readable:
+        return None
+    role = snapshot.view.role
+    return list(role.exec_names) if role else []
+
+
+def _queue(state: JobState) -> QueueReport | None:
+    """Return what the first capability says that knows the job's queue."""
+    for shown in shown_of(state.view):
+        if turn := shown.turn(state):
+            return QueueReport(*turn)
+    return None
+
+
+def _held_nodes(view: JobView) -> int:
+    """Return the number of workers that have a node and have not ended."""
+    return sum(bool(pod.facts.node) and not pod.terminated for pod in view.workers)
 
 
 def _needs_restart(view: JobView) -> bool:
@@ -279,7 +298,7 @@ def _worker(snapshot: Snapshot, state: JobState, index: int) -> WorkerReport:
         else None,
         node=seen.facts.node,
         created=_created(seen),
-        ready_since=None if seen.facts.ready_at is None else _time(seen.facts.ready_at),
+        ready_since=_time_or_none(seen.facts.ready_at),
         last_state=pod.facts.last_state if pod.terminated else "",
         quota=first_word(one.pod_words(view, pod).quota for one in shown_of(view)),
     )
@@ -295,8 +314,7 @@ def _phase(state: JobState, pod: Worker | Launcher, seen: SeenPod) -> str:
 
 
 def _draining(drain: Drain) -> Draining:
-    until = None if drain.deadline is None else _time(drain.deadline)
-    return Draining(since=_time(drain.since), until=until)
+    return Draining(since=_time(drain.since), until=_time_or_none(drain.deadline))
 
 
 def _launcher(snapshot: Snapshot, launcher: Launcher, state: JobState) -> LauncherReport:
@@ -327,14 +345,18 @@ def _reminder(view: JobView) -> str:
     return f"{published.reminder}:0" if published and published.reminder else ""
 
 
-def _last_scale(view: JobView) -> Scale | None:
+def _last_scale(view: JobView) -> ScaleReport | None:
     scale = view.memory.scale
     # The first hosts of a new job do not count as a change of size.
     return (
-        Scale(before=scale.before, after=scale.after, at=_time(scale.at))
+        ScaleReport(before=scale.before, after=scale.after, at=_time(scale.at))
         if scale and scale.before
         else None
     )
+
+
+def _time_or_none(seconds: float | None) -> datetime | None:
+    return None if seconds is None else _time(seconds)
 
 
 def _time(seconds: float) -> datetime:

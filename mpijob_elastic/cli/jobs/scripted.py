@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.jobs import change, pods
-from mpijob_elastic.cli.jobs.change import Patience
-from mpijob_elastic.cli.jobs.changes import Asked, sized
+from mpijob_elastic.cli.jobs import pods, write_change
 from mpijob_elastic.cli.jobs.pods import NotStarted
+from mpijob_elastic.cli.jobs.size_request import SizeRequest, sized
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
+from mpijob_elastic.cli.jobs.write_change import Patience
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors
@@ -51,7 +51,9 @@ class Script:
         ]
 
 
-async def scale(where: Where, job: str, asked: Asked, patience: Patience, script: Script) -> Exit:
+async def scale(
+    where: Where, job: str, asked: SizeRequest, patience: Patience, script: Script
+) -> Exit:
     """Change the size as requested, and run the script if the script has a text.
 
     Raises `errors.KubeError`.
@@ -59,9 +61,9 @@ async def scale(where: Where, job: str, asked: Asked, patience: Patience, script
     until = time.monotonic() + patience.seconds
     decide = sized(asked, waits=patience.wait)
     if not script.text:
-        return await change.change(where, job, decide, patience)
+        return await write_change.change(where, job, decide, patience)
     async with reached(where) as (client, namespace):
-        snapshot, tried = await change.written(client, namespace, job, decide, dry_run=True)
+        snapshot, tried = await write_change.written(client, namespace, job, decide, dry_run=True)
         launcher, kept = await _running(client, snapshot), f"{snapshot.view.name} was not changed"
         if not asked.grows and tried.patch is None:
             say("The script was not run: no worker has to leave.", err=True)
@@ -70,8 +72,8 @@ async def scale(where: Where, job: str, asked: Asked, patience: Patience, script
             if why := await _failure(client, launcher, first, seconds=patience.seconds, so=kept):
                 raise Refused(why)
         left = replace(patience, seconds=_left(until))
-        same = change.agreed(decide, tried.says, since="the script began")
-        end = await change.made(client, namespace, job, same, left)
+        same = write_change.agreed(decide, tried.says, since="the script began")
+        end = await write_change.made(client, namespace, job, same, left)
         if not asked.grows:
             return end
         if end is not Exit.DONE:

@@ -141,7 +141,7 @@ def _screen(console: Console) -> Iterator[Show]:
     if not console.is_terminal:
         yield _print_lines
         return
-    page = Page()
+    page = LivePage()
     with Live(
         console=console,
         get_renderable=page.render,
@@ -156,7 +156,7 @@ def _print_lines(_: JobReport, news: list[str]) -> None:
         say(f"{clock()}  {line}")
 
 
-class Page:
+class LivePage:
     """The newest report and the last changes."""
 
     def __init__(self) -> None:

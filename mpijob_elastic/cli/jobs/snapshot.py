@@ -21,7 +21,7 @@ from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities.shown import READINGS
 from mpijob_elastic.decide import derive
 from mpijob_elastic.decide.shown import Attach, first_word, shown_of
-from mpijob_elastic.explain.facts import Pod, Stuck
+from mpijob_elastic.diagnosis.facts import Pod, Stuck
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.meta import KubeObject, check_cost
 from mpijob_elastic.kube.reader import ApiReader, list_objects

@@ -9,8 +9,8 @@ from typing import Any
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import at_work, pod_fields, table
-from mpijob_elastic.cli.jobs.change import MANAGER
 from mpijob_elastic.cli.jobs.pod_fields import PodWords
+from mpijob_elastic.cli.jobs.write_change import MANAGER
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors

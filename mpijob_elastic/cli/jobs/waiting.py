@@ -27,8 +27,8 @@ from mpijob_elastic.cli.jobs.show import REFRESHES, clock
 from mpijob_elastic.cli.jobs.snapshot import NoSuchJob, Snapshot, fetch_job
 from mpijob_elastic.decide import derive
 from mpijob_elastic.decide.state import JobState
-from mpijob_elastic.explain import explain as find
-from mpijob_elastic.explain.facts import Explanation, Facts, Level, WorkerFinding
+from mpijob_elastic.diagnosis import diagnose
+from mpijob_elastic.diagnosis.facts import Explanation, Facts, Level, WorkerFinding
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model import phrases
@@ -44,7 +44,7 @@ _MISSING, _DONE, _ALL = "bright_black", "cyan", "green"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class JobMoment:
     """A job at one moment."""
 
     snapshot: Snapshot
@@ -82,7 +82,7 @@ class Progress:
         return f"{counts}; {self.now}" if self.now else counts
 
 
-Goal = Callable[[Seen], Progress]
+Goal = Callable[[JobMoment], Progress]
 Show = Callable[[Progress], None]
 
 
@@ -95,7 +95,7 @@ async def wait(
     look: bool,
     show: Show | None = None,
     leader: Leader | None = None,
-) -> tuple[Progress, Seen] | None:
+) -> tuple[Progress, JobMoment] | None:
     """Wait until the goal is reached or out of reach; return the progress and the job then.
 
     seconds: the longest time to wait. None is returned if the API server does not answer at the
@@ -150,25 +150,26 @@ def unled(progress: Progress, trouble: str) -> Progress:
     return replace(progress, now=f"{trouble}; {at_work.ONCE}", step=trouble)
 
 
-async def _see(client: ApiReader, snapshot: Snapshot, *, look: bool) -> Seen:
+async def _see(client: ApiReader, snapshot: Snapshot, *, look: bool) -> JobMoment:
     """Return the job as it is now.
 
     Ranks are looked for only once all workers are listed, because a worker that is not listed
     does not train.
     """
     view, now = snapshot.view, time.time()
-    found = find(view, explain.known(snapshot), now=now)
-    seen = Seen(snapshot=snapshot, state=derive(view, now=now), found=found)
+    found = diagnose(view, explain.known(snapshot), now=now)
+    seen = JobMoment(snapshot=snapshot, state=derive(view, now=now), found=found)
     if look and seen.wanted and all(worker.cause.level is Level.UNKNOWN for worker in seen.wanted):
         running = [
             worker for worker in view.workers if worker.running and not worker.facts.deleting
         ]
         looks = await exec_probes.into_workers(client, view, running)
-        seen = replace(seen, found=find(view, explain.known(snapshot, Facts(looks=looks)), now=now))
+        known = explain.known(snapshot, Facts(looks=looks))
+        seen = replace(seen, found=diagnose(view, known, now=now))
     return seen
 
 
-def trains(seen: Seen, *, size: int) -> Progress:
+def trains(seen: JobMoment, *, size: int) -> Progress:
     """Return the progress of a job towards training on `size` workers."""
     view, wanted = seen.snapshot.view, seen.wanted
     pods = [pod for name in view.wanted_names if (pod := view.worker(name))]
@@ -178,25 +179,25 @@ def trains(seen: Seen, *, size: int) -> Progress:
     stages["host list"] = (sum(bool(worker.host) for worker in wanted), size)
     stages["ranks"] = (seen.found.training, size)
     waits = next((worker for worker in wanted if worker.cause.level not in THERE), None)
-    held = seen.state.wishes.held.get(waits.name) if waits else None
-    now = (
-        f"{waits.name} does not start: {held}"
-        if waits and held
-        else waits.cause.alone
-        if waits
-        else ""
-    )
+    now, step = _waits_for(seen, waits) if waits else ("", "")
     stop = seen.state.wishes.suspended_by
     return Progress(
         stages=stages,
         done=len(wanted) == size and not waits,
         now=now,
-        step=f"{waits.name} {waits.cause.cause} {held}" if waits else "",
+        step=step,
         otherwise=_otherwise(seen, size) or (f"{view.name} is suspended by {stop}" if stop else ""),
     )
 
 
-def shrinks(seen: Seen, *, size: int, leaving: int) -> Progress:
+def _waits_for(seen: JobMoment, worker: WorkerFinding) -> tuple[str, str]:
+    """Return `Progress.now` and `Progress.step` while a worker does not train."""
+    held = seen.state.wishes.held.get(worker.name)
+    now = f"{worker.name} does not start: {held}" if held else worker.cause.alone
+    return now, f"{worker.name} {worker.cause.cause} {held}"
+
+
+def shrinks(seen: JobMoment, *, size: int, leaving: int) -> Progress:
     """Return the progress of a job towards `size` workers, `leaving` fewer than before."""
     rest = [worker for worker in seen.found.workers if not worker.wanted]
     listed = sum(bool(worker.host) for worker in rest)
@@ -214,7 +215,7 @@ def shrinks(seen: Seen, *, size: int, leaving: int) -> Progress:
     )
 
 
-def stops(seen: Seen) -> Progress:
+def stops(seen: JobMoment) -> Progress:
     """Return the progress of a job towards a suspension."""
     view, stop = seen.snapshot.view, seen.state.wishes.suspended_by
     runs = [pod.ref.name for pod in view.pods if not pod.facts.held_back]
@@ -233,7 +234,7 @@ def stops(seen: Seen) -> Progress:
     )
 
 
-def _otherwise(seen: Seen, size: int) -> str:
+def _otherwise(seen: JobMoment, size: int) -> str:
     view, facts = seen.snapshot.view, seen.snapshot.view.facts
     reasons = {
         f"{view.name} is being deleted": facts.deleting,

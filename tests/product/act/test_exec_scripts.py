@@ -11,7 +11,7 @@ import pytest
 
 from mpijob_elastic.act import launcher_execs
 from mpijob_elastic.cli.jobs import exec_probes
-from mpijob_elastic.explain.logged_ranks import Spawn
+from mpijob_elastic.diagnosis.logged_ranks import Spawn
 from mpijob_elastic.model.kubexec import Exec
 from tests.builders import NOW, but
 

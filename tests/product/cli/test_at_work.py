@@ -23,7 +23,7 @@ from mpijob_elastic.kube.resources import LEASES, MPI_JOBS
 from tests.doubles.api import refused
 from tests.doubles.direct import Sent
 from tests.product.cli.cluster import Answers, forbidden, lease, reaching, serving, status, world
-from tests.product.cli.test_change import A_LOOK, Server, at_work_lease, scaled
+from tests.product.cli.test_write_change import A_LOOK, Server, at_work_lease, scaled
 
 LEASE, HOOKS = "mpijob-elastic-controller", "mpijob-elastic"
 NOT_FOUND = status(404, "NotFound")

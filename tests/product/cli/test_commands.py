@@ -12,35 +12,31 @@ from typing import Any
 
 import pytest
 import yaml
+from typer.core import TyperGroup
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from lab.ports import free_ports
 from mpijob_elastic import names
 from mpijob_elastic.cli import app, exit_codes, main
+from mpijob_elastic.cli.cluster import ending
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.install import ending
-from mpijob_elastic.cli.upgrade import app as upgrade
 from mpijob_elastic.install import NotInTime, Refused
 from mpijob_elastic.kube import kubectl_yaml
 from mpijob_elastic.kube.errors import Unconfigured, Unreachable
 from tests.faults.kubeconfig import write_plain
 
 OLD = "apiVersion: kubeflow.org/v1alpha2\nkind: MPIJob\nmetadata: {name: old}\nspec: {gpus: 4}\n"
-COMMANDS = [
-    command.name or command.callback.__name__
-    for command in app.registered_commands
-    if command.callback
-]
-
+PROGRAM = get_command(app)
+assert isinstance(PROGRAM, TyperGroup)
+COMMANDS = set(PROGRAM.commands) - {"upgrade"}
+UPGRADE = PROGRAM.commands["upgrade"]
+assert isinstance(UPGRADE, TyperGroup)
 
 SUBMIT = "submit --name=train --image=horovod:1"
 SEVERAL = "No such options: --sync, --boards, --logs "
 OF_PODS = ("get", "watch", "explain", "logs", "attach", "top")
-UPGRADES = [
-    f"upgrade {command.callback.__name__}"
-    for command in upgrade.registered_commands
-    if command.callback and not command.hidden
-]
+UPGRADES = [f"upgrade {name}" for name, each in UPGRADE.commands.items() if not each.hidden]
 
 
 def test_words_behind_two_dashes_are_not_options() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mpijob_elastic.cli.jobs import exec_probes
-from mpijob_elastic.explain.facts import Look
+from mpijob_elastic.diagnosis.facts import Look
 from mpijob_elastic.model.kubexec import Exec
 from tests.builders import LONG_AGO, but, failed, job, ref, worker
 from tests.doubles.shells import Shells, connected, prints

@@ -10,7 +10,7 @@ from mpijob_elastic.cli.jobs import explain
 from tests.builders import job, pods, worker
 from tests.product.cli import worlds
 from tests.product.cli.cluster import Answers, Commands, forbidden, status, world
-from tests.product.explain.said import STALLED
+from tests.product.diagnosis.said import STALLED
 
 
 async def test_a_job_into_which_nobody_looks(command: Commands) -> None:

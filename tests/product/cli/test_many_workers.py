@@ -5,14 +5,13 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.cli.jobs import explain as explain_command
-from mpijob_elastic.cli.jobs import table
-from mpijob_elastic.explain import explain
-from mpijob_elastic.explain.facts import Facts, Look
+from mpijob_elastic.cli.jobs import explain, table
+from mpijob_elastic.diagnosis import diagnose
+from mpijob_elastic.diagnosis.facts import Facts, Look
 from tests import builders
 from tests.product.cli import worlds
 from tests.product.cli.worlds import at_rest, worker, workers
-from tests.product.explain.said import BUSY, IDLE
+from tests.product.diagnosis.said import BUSY, IDLE
 
 NOW = datetime.fromtimestamp(worlds.NOW, UTC)
 REFUSED = Look(error="a policy says no")
@@ -55,8 +54,8 @@ def test_all_are_shown_where_all_are_asked_for() -> None:
 
 
 def said(size: int, looks: dict[str, Look]) -> list[str]:
-    found = explain(builders.job(size), Facts(state="Running", looks=looks), now=builders.NOW)
-    return explain_command.text(found)
+    found = diagnose(builders.job(size), Facts(state="Running", looks=looks), now=builders.NOW)
+    return explain.text(found)
 
 
 def test_a_cause_that_many_workers_have_is_explained_once() -> None:
@@ -69,7 +68,7 @@ def test_a_cause_that_many_workers_have_is_explained_once() -> None:
 
 
 def test_few_workers_are_explained_each() -> None:
-    size = explain_command.EXPLAINED_EACH
+    size = explain.EXPLAINED_EACH
     lines = said(size, dict.fromkeys(builders.pods(*range(size)), REFUSED))
     assert sum("is listed, and the launcher knows it" in line for line in lines) == size
 
@@ -107,5 +106,5 @@ def test_other_causes_stand_between() -> None:
 def test_the_first_line_says_how_many_workers_were_looked_into(
     looks: dict[str, Look], words: str
 ) -> None:
-    found = explain(builders.job(300), Facts(state="Running", looks=looks), now=builders.NOW)
-    assert explain_command.headline(found) == f"{found.namespace}/j: Running, {words}"
+    found = diagnose(builders.job(300), Facts(state="Running", looks=looks), now=builders.NOW)
+    assert explain.headline(found) == f"{found.namespace}/j: Running, {words}"

@@ -13,18 +13,17 @@ import pytest
 from msgspec.structs import replace
 
 from mpijob_elastic import names
-from mpijob_elastic.cli.jobs import explain as explain_command
-from mpijob_elastic.cli.jobs import table
+from mpijob_elastic.cli.jobs import explain, table
 from mpijob_elastic.cli.jobs.report import JobReport, QueueReport
 from mpijob_elastic.decide import derive, notices
-from mpijob_elastic.explain import explain
-from mpijob_elastic.explain.facts import Explanation, Facts, Look, Pod
+from mpijob_elastic.diagnosis import diagnose
+from mpijob_elastic.diagnosis.facts import Explanation, Facts, Look, Pod
 from mpijob_elastic.model.memory import Host, Left, Memory, Scale, pod_fingerprint
 from mpijob_elastic.model.pod import LauncherPhase
 from tests import builders
 from tests.product.cli import worlds
 from tests.product.cli.worlds import at_rest, config_map, launcher, mpi_job, worker, workers
-from tests.product.explain.said import BUSY
+from tests.product.diagnosis.said import BUSY
 from tests.queues import waiting, workload
 
 PAGES = Path(__file__).parent / "pages"
@@ -150,30 +149,30 @@ SUSPENDED = builders.job(
     suspended_by="annotation x",
 )
 EXPLANATIONS = {
-    "a notice that holds is said once": explain(
+    "a notice that holds is said once": diagnose(
         BLIND.but(notices=f"{TOLD.line}\nWorkersNotReady: wait"),
         Facts(looks=NO_LOOK),
         now=builders.NOW,
     ),
-    "a worker is not scheduled": explain(PENDING, FACTS, now=builders.NOW),
-    "a single worker": explain(PENDING, FACTS, now=builders.NOW, worker="j-worker-1"),
-    "no controller": explain(NOTICED, Facts(controller="no controller leads"), now=builders.NOW),
-    "whether any trains is not known": explain(
+    "a worker is not scheduled": diagnose(PENDING, FACTS, now=builders.NOW),
+    "a single worker": diagnose(PENDING, FACTS, now=builders.NOW, worker="j-worker-1"),
+    "no controller": diagnose(NOTICED, Facts(controller="no controller leads"), now=builders.NOW),
+    "whether any trains is not known": diagnose(
         builders.job(), Facts(state="Running", looks=NO_LOOK), now=builders.NOW
     ),
-    "whether the others train is not known": explain(
+    "whether the others train is not known": diagnose(
         builders.job(),
         Facts(state="Running", looks=NO_LOOK | dict.fromkeys(builders.pods(0, 1), BUSY)),
         now=builders.NOW,
     ),
-    "a suspended job": explain(SUSPENDED, Facts(state="Suspended"), now=builders.NOW),
-    "a worker of a suspended job": explain(
+    "a suspended job": diagnose(SUSPENDED, Facts(state="Suspended"), now=builders.NOW),
+    "a worker of a suspended job": diagnose(
         SUSPENDED, Facts(state="Suspended"), now=builders.NOW, worker="j-worker-1"
     ),
-    "a queued job": explain(
+    "a queued job": diagnose(
         waiting(2, workload(said="insufficient quota")), Facts(state="Queued"), now=builders.NOW
     ),
-    "a job that has failed": explain(
+    "a job that has failed": diagnose(
         builders.job(finished=True), Facts(state="Failed"), now=builders.NOW
     ),
 }
@@ -204,8 +203,8 @@ def test_get_shows(world: str) -> None:
 
 @pytest.mark.parametrize("world", EXPLANATIONS)
 def test_explain_says(world: str) -> None:
-    lines = explain_command.text(EXPLANATIONS[world])
-    assert max(map(len, lines)) <= explain_command.WIDTH
+    lines = explain.text(EXPLANATIONS[world])
+    assert max(map(len, lines)) <= explain.WIDTH
     holds("explain", world, lines, report=EXPLANATIONS[world])
 
 

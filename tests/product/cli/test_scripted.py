@@ -12,10 +12,10 @@ from mpijob_elastic import names
 from mpijob_elastic.act import launcher_execs
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import scripted
-from mpijob_elastic.cli.jobs.change import Patience
-from mpijob_elastic.cli.jobs.changes import Asked
 from mpijob_elastic.cli.jobs.pods import NotStarted
 from mpijob_elastic.cli.jobs.scripted import Script
+from mpijob_elastic.cli.jobs.size_request import SizeRequest
+from mpijob_elastic.cli.jobs.write_change import Patience
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors
@@ -33,7 +33,7 @@ from tests.doubles.shells import (
     prints,
     says,
 )
-from tests.product.cli.test_change import Server, knows
+from tests.product.cli.test_write_change import Server, knows
 
 LAUNCHER = PODS.path("default", "train-launcher")
 SCRIPT = Script(text="sh save.sh $STEP", env={"STEP": "last one", "A": "b=c"})
@@ -78,7 +78,7 @@ async def scaled(
     server: Server, *, grows: bool = False, patience: Patience = PATIENCE, **asked: Any
 ) -> Exit:
     where = Where(kubeconfig=server.kubeconfig, namespace="default")
-    return await scripted.scale(where, "train", Asked(grows=grows, **asked), patience, SCRIPT)
+    return await scripted.scale(where, "train", SizeRequest(grows=grows, **asked), patience, SCRIPT)
 
 
 async def test_before_a_scale_in_it_runs_and_its_lines_are_shown(

@@ -101,11 +101,11 @@ async def test_a_time_that_no_calendar_holds_is_a_line_like_any_other(
     assert (await command.explain(answers))[1]
 
 
-@pytest.mark.parametrize("broken", ["derive", "build", "find"])
+@pytest.mark.parametrize("broken", ["derive", "build", "diagnose"])
 async def test_what_is_wrong_with_one_job_is_the_line_of_that_job(
     command: Commands, monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:
-    module = {"derive": snapshot, "build": report, "find": explain}[broken]
+    module = {"derive": snapshot, "build": report, "diagnose": explain}[broken]
     real = getattr(module, broken)
 
     def failing(found: Any, *more: Any, **options: Any) -> Any:

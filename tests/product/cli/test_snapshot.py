@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from mpijob_elastic.cli.jobs import snapshot
-from mpijob_elastic.explain.facts import Pod, Stuck
+from mpijob_elastic.diagnosis.facts import Pod, Stuck
 from tests.product.cli import worlds
 
 ENDED = {"completionTime": worlds.CREATED_TEXT}

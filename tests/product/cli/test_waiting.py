@@ -15,10 +15,10 @@ import pytest
 from rich.console import Console
 
 from mpijob_elastic.cli.jobs import explain, waiting
-from mpijob_elastic.cli.jobs.waiting import Progress, Seen
+from mpijob_elastic.cli.jobs.waiting import JobMoment, Progress
 from mpijob_elastic.decide import derive
-from mpijob_elastic.explain import explain as find
-from mpijob_elastic.explain.facts import Look
+from mpijob_elastic.diagnosis import diagnose
+from mpijob_elastic.diagnosis.facts import Look
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
 from tests.product.cli import worlds
 from tests.product.cli.worlds import config_map, launcher, mpi_job, worker, workers
@@ -37,7 +37,7 @@ def seen(
     pods: list[worlds.Object],
     looks: Mapping[str, Look] | None = None,
     **job: Any,
-) -> Seen:
+) -> JobMoment:
     """A job of that size whose first workers are listed, and shown to the launcher."""
     config = job.pop("config", config_map(workers(*range(listed))))
     leader = job.pop("leader", launcher(refreshed=worlds.shown(config, at=worlds.CREATED)))
@@ -49,10 +49,10 @@ def seen(
     )
     facts = replace(explain.known(snapshot), looks=looks or {})
     view = snapshot.view
-    return Seen(
+    return JobMoment(
         snapshot=snapshot,
         state=derive(view, now=worlds.NOW),
-        found=find(view, facts, now=worlds.NOW),
+        found=diagnose(view, facts, now=worlds.NOW),
     )
 
 
@@ -75,7 +75,7 @@ def gated(pod: worlds.Object, gates: list[dict[str, str]]) -> worlds.Object:
     return pod
 
 
-def draining() -> Seen:
+def draining() -> JobMoment:
     left = {
         name: Left(pod=pod_fingerprint(f"uid of default/{name}"), at=worlds.NOW - 10.0)
         for name in workers(1)

@@ -148,7 +148,7 @@ async def test_a_job_that_is_deleted_or_replaced_by_another_of_its_name_is_an_er
 
 
 def test_the_page_holds_the_job_and_the_last_changes_only() -> None:
-    page = show.Page()
+    page = show.LivePage()
     assert not page.render().plain
     page.show(at_rest(2), [f"change {number}" for number in range(30)])
     lines = page.render().plain.splitlines()

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from mpijob_elastic import names
-from mpijob_elastic.cli.install import News, tell
+from mpijob_elastic.cli.cluster import News, tell
 from mpijob_elastic.install import removal, rollout
 from mpijob_elastic.install.objects import Change, Identity, Outcome, changed
 from mpijob_elastic.kube import errors

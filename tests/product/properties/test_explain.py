@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from mpijob_elastic.cli.jobs.explain import text
 from mpijob_elastic.decide import derive, frozen_execs
-from mpijob_elastic.explain import explain
-from mpijob_elastic.explain.facts import Facts, Level, Look
+from mpijob_elastic.diagnosis import diagnose
+from mpijob_elastic.diagnosis.facts import Facts, Level, Look
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Held
 from tests.builders import NOW, but
@@ -23,7 +23,7 @@ FACTS = st.builds(
 
 @given(jobs, FACTS)
 def test_each_worker_has_one_cause_unless_the_job_is_over(view: JobView, facts: Facts) -> None:
-    explanation = explain(view, facts, now=NOW)
+    explanation = diagnose(view, facts, now=NOW)
     expected = {*view.wanted_names, *(worker.name for worker in view.workers)}
     assert len(explanation.workers) in (0, len(expected))
     assert {worker.name for worker in explanation.workers} in (set(), expected)
@@ -40,7 +40,7 @@ def test_each_worker_has_one_cause_unless_the_job_is_over(view: JobView, facts: 
 
 @given(jobs, FACTS)
 def test_no_worker_is_said_to_train_that_no_rank_can_reach(view: JobView, facts: Facts) -> None:
-    for found in explain(view, facts, now=NOW).workers:
+    for found in diagnose(view, facts, now=NOW).workers:
         worker = view.worker(found.name)
         if found.wanted and found.cause.level is Level.FINE:
             assert worker is not None

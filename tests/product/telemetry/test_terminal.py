@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from mpijob_elastic import telemetry
-from mpijob_elastic.cli.jobs.show import Page
+from mpijob_elastic.cli.jobs.show import LivePage
 from mpijob_elastic.telemetry.terminal import printable, say
 from tests.product.cli import worlds
 
@@ -42,7 +42,7 @@ def test_commands_print_it_so(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_live_page_shows_it_so() -> None:
-    page, shown = Page(), io.StringIO()
+    page, shown = LivePage(), io.StringIO()
     page.show(worlds.at_rest(2), [HOSTILE])
     Console(file=shown, width=400).print(page.render())
     assert printable(HOSTILE) in shown.getvalue()

@@ -7,13 +7,13 @@ import msgspec
 import pytest
 
 from mpijob_elastic.cli.jobs import report
-from mpijob_elastic.explain.facts import Finding
+from mpijob_elastic.diagnosis.facts import Finding
 
 TYPES = (Path(__file__).parents[3] / "scripts" / "page" / "types.d.ts").read_text()
 
 
 SENT = (
-    report.Scale,
+    report.ScaleReport,
     report.Draining,
     report.QueueReport,
     report.WorkerReport,

@@ -69,7 +69,7 @@ class Record {
     );
   }
 
-  /** @param {Scale | null} scale */
+  /** @param {ScaleReport | null} scale */
   mark(scale) {
     if (!scale) return;
     const mark = { at: Date.parse(scale.at), words: `${scale.before}→${scale.after}` };

@@ -13,7 +13,7 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.mpijob import MPIJob
 from tests.builders import NOW
 from tests.product.capabilities.kube_queue.units import held, unit
-from tests.product.explain.said import of_job
+from tests.product.diagnosis.said import of_job
 from tests.product.webhook.objects import mpi_job
 
 SCRIPT = ["--host-discovery-script", "/etc/mpi/discover_hosts.sh"]

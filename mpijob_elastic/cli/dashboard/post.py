@@ -14,12 +14,11 @@ import msgspec
 from aiohttp import web
 
 from mpijob_elastic.cli.dashboard.streams import Channel
-from mpijob_elastic.cli.jobs import at_work, change
+from mpijob_elastic.cli.jobs import at_work, write_change
 from mpijob_elastic.cli.jobs.at_work import Leader
-from mpijob_elastic.cli.jobs.change import Decide, Patience
-from mpijob_elastic.cli.jobs.changes import Asked as Size
-from mpijob_elastic.cli.jobs.changes import resuming, sized, suspending
 from mpijob_elastic.cli.jobs.live import Key
+from mpijob_elastic.cli.jobs.size_request import SizeRequest, resuming, sized, suspending
+from mpijob_elastic.cli.jobs.write_change import Decide, Patience
 from mpijob_elastic.install.server import check_rights
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
@@ -32,15 +31,15 @@ PATIENCE = Patience(wait=True, seconds=600.0, look=True)
 # The most bytes of a request.
 LARGEST = 4096
 _DECIDE: Mapping[str, Callable[[int], Decide]] = {
-    "scale": lambda size: sized(Size(to=size), waits=False),
-    "park": lambda index: sized(Size(grows=False, pods=[str(index)]), waits=False),
-    "unpark": lambda index: sized(Size(grows=True, pods=[str(index)]), waits=False),
+    "scale": lambda size: sized(SizeRequest(to=size), waits=False),
+    "park": lambda index: sized(SizeRequest(grows=False, pods=[str(index)]), waits=False),
+    "unpark": lambda index: sized(SizeRequest(grows=True, pods=[str(index)]), waits=False),
     "suspend": lambda _: suspending,
     "resume": lambda _: resuming,
 }
 
 
-class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PostedChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The change that a request of the page asks for."""
 
     change: Literal["scale", "park", "unpark", "suspend", "resume"]
@@ -50,10 +49,10 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     confirmed: str = ""
 
 
-_read = msgspec.json.Decoder(Asked).decode
+_read = msgspec.json.Decoder(PostedChange).decode
 
 
-async def requested(request: web.Request) -> Asked:
+async def requested(request: web.Request) -> PostedChange:
     """Return the change that a request asks for. Raises `web.HTTPException` for anything else."""
     if request.content_type != "application/json":
         raise web.HTTPUnsupportedMediaType(text="a change is JSON")
@@ -71,21 +70,21 @@ async def may(client: ApiReader, key: Key) -> bool:
     return False
 
 
-async def make(client: ApiWriter, key: Key, asked: Asked, channel: Channel) -> None:
+async def make(client: ApiWriter, key: Key, asked: PostedChange, channel: Channel) -> None:
     """Send what a change would do; or, once confirmed, make the change and send its progress.
 
     Raises `errors.KubeError`.
     """
     decide = _DECIDE[asked.change](asked.number)
     if not asked.confirmed:
-        _, found = await change.written(client, *key, decide, dry_run=True)
+        _, found = await write_change.written(client, *key, decide, dry_run=True)
         channel.put("asks" if found.patch else "says", found.says)
         return
-    agreed = change.agreed(decide, asked.confirmed, since="you were asked")
-    snapshot, found = await change.written(client, *key, agreed)
+    agreed = write_change.agreed(decide, asked.confirmed, since="you were asked")
+    snapshot, found = await write_change.written(client, *key, agreed)
     channel.put("says", found.says)
     leader = Leader(await at_work.check(client, now=time.time()))
-    _, lines = await change.followed(
+    _, lines = await write_change.followed(
         client,
         snapshot,
         found,

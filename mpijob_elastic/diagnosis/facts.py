@@ -22,7 +22,7 @@ from mpijob_elastic import names
 from mpijob_elastic.decide.actions import Note
 from mpijob_elastic.decide.host_list import Next
 from mpijob_elastic.decide.state import JobState
-from mpijob_elastic.explain.logged_ranks import Spawned, Stall, Stopped
+from mpijob_elastic.diagnosis.logged_ranks import Spawned, Stall, Stopped
 from mpijob_elastic.model.budgets import BudgetFacts
 from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import JobView

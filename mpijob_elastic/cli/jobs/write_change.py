@@ -21,11 +21,11 @@ from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import at_work, dependencies, explain
 from mpijob_elastic.cli.jobs.at_work import Leader
 from mpijob_elastic.cli.jobs.snapshot import Snapshot, fetch_job
-from mpijob_elastic.cli.jobs.waiting import THERE, Goal, Seen, Show, wait
+from mpijob_elastic.cli.jobs.waiting import THERE, Goal, JobMoment, Show, wait
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.decide import derive
 from mpijob_elastic.decide.state import JobState
-from mpijob_elastic.explain.facts import Level
+from mpijob_elastic.diagnosis.facts import Level
 from mpijob_elastic.install import ATTEMPTS, Refused
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import list_objects
@@ -44,7 +44,7 @@ _TOLD_WITHIN = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Change:
+class JobChange:
     """A change of a job."""
 
     #: What to merge into the MPIJob; None if the MPIJob needs no change.
@@ -54,7 +54,7 @@ class Change:
     #: What to wait for.
     goal: Goal = field(compare=False)
     #: Says that the goal is reached.
-    ended: Callable[[Seen], str] = field(compare=False)
+    ended: Callable[[JobMoment], str] = field(compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,7 @@ class Patience:
 
 # Returns the change of the job in a snapshot. Raises Refused with the reason if the change is
 # impossible.
-Decide = Callable[[ApiWriter, Snapshot], Awaitable[Change]]
+Decide = Callable[[ApiWriter, Snapshot], Awaitable[JobChange]]
 
 
 async def change(where: Where, job: str, decide: Decide, patience: Patience) -> Exit:
@@ -119,7 +119,7 @@ async def made(
 async def followed(
     client: ApiWriter,
     snapshot: Snapshot,
-    asked: Change,
+    asked: JobChange,
     patience: Patience,
     show: Show | None = None,
     *,
@@ -242,7 +242,7 @@ def agreed(decide: Decide, says: str, *, since: str) -> Decide:
     since: the moment at which the decision had these words.
     """
 
-    async def same(client: ApiWriter, snapshot: Snapshot) -> Change:
+    async def same(client: ApiWriter, snapshot: Snapshot) -> JobChange:
         found = await decide(client, snapshot)
         if found.says != says:
             raise Refused(
@@ -256,7 +256,7 @@ def agreed(decide: Decide, says: str, *, since: str) -> Decide:
 
 async def written(
     client: ApiWriter, namespace: str | None, job: str, decide: Decide, *, dry_run: bool = False
-) -> tuple[Snapshot, Change]:
+) -> tuple[Snapshot, JobChange]:
     """Write the change; return the job as it was before, and the change.
 
     Raises Refused if the job changes meanwhile.

@@ -8,8 +8,8 @@ import pytest
 from msgspec import structs
 
 from mpijob_elastic import names
-from mpijob_elastic.explain import explain
-from mpijob_elastic.explain.facts import Facts, Pod, Stuck
+from mpijob_elastic.diagnosis import diagnose
+from mpijob_elastic.diagnosis.facts import Facts, Pod, Stuck
 from mpijob_elastic.model import budgets
 from mpijob_elastic.model.budgets import BudgetFacts
 from mpijob_elastic.model.horovodrun import Launch
@@ -18,7 +18,7 @@ from mpijob_elastic.model.kubexec import Exec, Held
 from mpijob_elastic.model.memory import Memory, Mended, Scale
 from mpijob_elastic.model.pod import LauncherPhase
 from tests.builders import JOB, LONG_AGO, NOW, but, config, job, launcher, pending, pods, worker
-from tests.product.explain.said import BUSY, of_job, of_worker
+from tests.product.diagnosis.said import BUSY, of_job, of_worker
 
 LATELY = Mended(count=3, at=NOW - 5.0, writer="kubectl-edit")
 WAITING, DELIVERING = LauncherPhase.WAITING, LauncherPhase.DELIVERING
@@ -64,10 +64,10 @@ def ended_after_resize() -> JobView:
 def test_nothing_else_is_said_and_all_train_only_where_nothing_is_wrong(
     view: JobView, facts: dict[str, Any], causes: list[str]
 ) -> None:
-    found = explain(view, Facts(looks=dict.fromkeys(pods(0, 1, 2), BUSY), **facts), now=NOW)
+    found = diagnose(view, Facts(looks=dict.fromkeys(pods(0, 1, 2), BUSY), **facts), now=NOW)
     assert [finding.cause for finding in found.job] == causes
     assert (found.training, found.all_train) == (3, causes != ["no-controller"])
-    assert not explain(job(0), Facts(), now=NOW).all_train
+    assert not diagnose(job(0), Facts(), now=NOW).all_train
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_nothing_else_is_said_and_all_train_only_where_nothing_is_wrong(
 def test_a_job_that_is_over_or_not_ours_has_no_workers_to_explain(
     view: JobView, cause: str, words: str
 ) -> None:
-    explanation = explain(view, Facts(state="Succeeded"), now=NOW)
+    explanation = diagnose(view, Facts(state="Succeeded"), now=NOW)
     [found] = explanation.job
     assert found.cause == cause
     assert words in found.says
@@ -96,7 +96,7 @@ def test_a_name_that_gets_no_pod_is_the_only_cause(length: int, causes: list[str
     view = job(reported=False, workers=(), launcher=None, config=None, role=None, known=False)
     metadata = structs.replace(view.facts.metadata, name="j" * length)
     view = replace(view, facts=structs.replace(view.facts, metadata=metadata))
-    found = explain(view, Facts(created_at=NOW - 60.0), now=NOW)
+    found = diagnose(view, Facts(created_at=NOW - 60.0), now=NOW)
     assert [finding.cause for finding in found.job][:1] == causes
     assert bool(found.workers) is (length == 63)
     assert ("has 64 characters" in found.job[0].says) is (length == 64)
@@ -104,9 +104,9 @@ def test_a_name_that_gets_no_pod_is_the_only_cause(length: int, causes: list[str
 
 def test_nobody_is_told_that_a_job_is_taken_back_that_never_was_ours() -> None:
     never = job(foreign="its pods carry labels", foreign_at=NOW - 5.0, config=None, known=False)
-    [found] = explain(never, Facts(), now=NOW).job
+    [found] = diagnose(never, Facts(), now=NOW).job
     assert "managed once these are gone" in found.says
-    [found] = explain(but(never, notices="NotElastic: x"), Facts(), now=NOW).job
+    [found] = diagnose(but(never, notices="NotElastic: x"), Facts(), now=NOW).job
     assert "taken back once the other operator has not written to it for 10m" in found.says
 
 
@@ -242,7 +242,7 @@ def test_what_holds_for_all_workers(view: JobView, facts: dict[str, Any], told: 
 def test_who_carries_out_changes_comes_first(view: JobView) -> None:
     """Before an installation nobody writes the list, so no edit of the job helps."""
     launch = Launch(program="horovodrun", min_np=12)
-    found = explain(view, Facts(controller="nothing is installed", launch=launch), now=NOW).job
+    found = diagnose(view, Facts(controller="nothing is installed", launch=launch), now=NOW).job
     assert found[0].cause == "no-controller"
     assert not [one.next_step for one in found if " edit " in one.next_step]
 
@@ -274,7 +274,7 @@ def test_without_an_installation_only_the_first_next_step_is_of_ours(view: JobVi
         webhook="the API server does not call it",
         installed=False,
     )
-    found = explain(view, facts, now=NOW)
+    found = diagnose(view, facts, now=NOW)
     causes = (*found.job, *(worker.cause for worker in found.workers))
     steps = [cause.next_step for cause in causes if "mpijob-elastic" in cause.next_step]
     assert steps == ["mpijob-elastic install"]
@@ -373,15 +373,15 @@ def test_of_frozen_execs_it_is_said_who_ends_them_and_by_which_command() -> None
 def test_one_worker_can_be_asked_about_alone() -> None:
     view = job(workers=(worker(0), worker(1), pending(2)), config=config(pods(0, 1)))
     seen = Facts(looks=dict.fromkeys(pods(0, 1), BUSY))
-    assert not explain(view, seen, now=NOW).all_train
-    assert explain(view, seen, now=NOW, worker="j-worker-1").all_train
+    assert not diagnose(view, seen, now=NOW).all_train
+    assert diagnose(view, seen, now=NOW, worker="j-worker-1").all_train
     assert [
-        found.name for found in explain(view, Facts(), now=NOW, worker="j-worker-2").workers
+        found.name for found in diagnose(view, Facts(), now=NOW, worker="j-worker-2").workers
     ] == ["j-worker-2"]
 
 
 def test_a_drain_beside_workers_that_train_is_nothing_wrong() -> None:
     assert of_worker(job(3, replicas=2), 2).cause == "leaving"
-    assert explain(
+    assert diagnose(
         job(3, replicas=2), Facts(looks=dict.fromkeys(pods(0, 1), BUSY)), now=NOW
     ).all_train

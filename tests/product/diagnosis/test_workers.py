@@ -9,8 +9,8 @@ import pytest
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.decide.state import RENAMED
-from mpijob_elastic.explain import explain
-from mpijob_elastic.explain.facts import Facts, Level, Look, Pod, Stuck
+from mpijob_elastic.diagnosis import diagnose
+from mpijob_elastic.diagnosis.facts import Facts, Level, Look, Pod, Stuck
 from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Exec, Held
@@ -32,7 +32,7 @@ from tests.builders import (
     shown,
     worker,
 )
-from tests.product.explain.said import BUSY, IDLE, of_job, of_worker
+from tests.product.diagnosis.said import BUSY, IDLE, of_job, of_worker
 from tests.queues import granted, preempted, training, waiting, workload
 
 Row = tuple[JobView, dict[str, Any], str]
@@ -382,7 +382,7 @@ def test_a_worker_that_waits_for_ranks_after_a_loss_says_what_decides_how_long()
 def test_that_all_train_is_said_only_where_it_is_known(
     looks: dict[str, Look], facts: dict[str, Any], train: int | None, all_train: bool | None
 ) -> None:
-    found = explain(job(), Facts(looks=looks, **facts), now=NOW)
+    found = diagnose(job(), Facts(looks=looks, **facts), now=NOW)
     assert (found.training, found.all_train) == (train, all_train)
     assert bool(found.not_known) is (train is None)
 

@@ -12,18 +12,19 @@ from functools import partial
 
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import waiting
-from mpijob_elastic.cli.jobs.change import (
-    Change,
+from mpijob_elastic.cli.jobs.pods import worker_pod
+from mpijob_elastic.cli.jobs.snapshot import Snapshot
+from mpijob_elastic.cli.jobs.waiting import JobMoment
+from mpijob_elastic.cli.jobs.write_change import (
     Decide,
+    JobChange,
     annotated,
     command,
     refuse_unknown,
     refuse_unless_ours,
     size_owner,
 )
-from mpijob_elastic.cli.jobs.pods import worker_pod
-from mpijob_elastic.cli.jobs.snapshot import Snapshot
-from mpijob_elastic.cli.jobs.waiting import Seen
+from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.job import JobView
@@ -31,7 +32,7 @@ from mpijob_elastic.model.phrases import listed, workers
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class SizeRequest:
     """A requested change: to a size, by a count, or of named workers."""
 
     #: True to add workers, False to remove workers; None where `to` decides.
@@ -51,41 +52,25 @@ class Asked:
         return bool(self.pods or self.nodes)
 
 
-def sized(asked: Asked, *, waits: bool) -> Decide:
+def sized(asked: SizeRequest, *, waits: bool) -> Decide:
     """Return the change for a request.
 
     waits: the caller waits for the end, so a job that may not run now is refused.
     """
 
-    async def decide(client: ApiWriter, snapshot: Snapshot) -> Change:
+    async def decide(client: ApiWriter, snapshot: Snapshot) -> JobChange:
         view = snapshot.view
         state = refuse_unless_ours(snapshot, elastic=view.elastic)
-        if view.blind:
-            raise Refused(
-                f"the launcher of {view.name} cannot see the host list: "
-                f"`{names.adopt(view.name, view.namespace)}`"
-            )
+        _refuse_blind(view)
         these = _named(snapshot, asked)
-        moving = these.intersection(view.skips) if asked.grows else these.difference(view.skips)
-        by = len(moving) if asked.named else asked.count or 1
-        size = asked.to if asked.to is not None else view.replicas + (by if asked.grows else -by)
+        size = _size(view, asked, these)
         grows = size >= view.replicas if asked.grows is None else asked.grows
         _refuse_direction(view, size, grows=grows)
-        holds = state.wishes.suspended_by or state.wishes.held.get(names.launcher(view.name))
-        if holds and waits:
-            how = (
-                f"is suspended by {holds}"
-                if state.wishes.suspend
-                else f"does not run yet, because {holds}"
-            )
-            raise Refused(f"{view.name} {how}; with --no-wait the size is set for its start")
+        if waits:
+            _refuse_held(view, state)
         if owner := await size_owner(client, snapshot):
             raise Refused(owner)
-        facts = view.facts
-        if grows:
-            replicas, parked = facts.grown(these or facts.next_workers(size - view.replicas))
-        else:
-            replicas, parked = facts.shrunk(these or list(view.wanted)[size:])
+        replicas, parked = _stored(view, these, size, grows=grows)
         if parked.difference(view.skips):
             await refuse_unknown(
                 client,
@@ -98,7 +83,7 @@ def sized(asked: Asked, *, waits: bool) -> Decide:
     return decide
 
 
-async def suspending(client: ApiWriter, snapshot: Snapshot) -> Change:
+async def suspending(client: ApiWriter, snapshot: Snapshot) -> JobChange:
     """Return the change that suspends a job. Raises Refused with the reason if it is impossible."""
     view, key = snapshot.view, names.SUSPEND
     refuse_unless_ours(snapshot, elastic=view.facts.acts_elastic)
@@ -106,14 +91,14 @@ async def suspending(client: ApiWriter, snapshot: Snapshot) -> Change:
     says = (
         f"{view.name} is being suspended: its workers drain, and training ends until it is resumed"
     )
-    return Change(patch=annotated(key, "true"), says=says, goal=waiting.stops, ended=_suspended)
+    return JobChange(patch=annotated(key, "true"), says=says, goal=waiting.stops, ended=_suspended)
 
 
-async def resuming(_: ApiWriter, snapshot: Snapshot) -> Change:
+async def resuming(_: ApiWriter, snapshot: Snapshot) -> JobChange:
     """Return the change that resumes a job. Raises Refused with the reason if it is impossible."""
     view = snapshot.view
     state = refuse_unless_ours(snapshot, elastic=view.facts.acts_elastic)
-    return Change(
+    return JobChange(
         patch=annotated(names.SUSPEND, None) if state.wishes.suspend else None,
         says=f"{view.name} is being resumed"
         if state.wishes.suspend
@@ -123,7 +108,7 @@ async def resuming(_: ApiWriter, snapshot: Snapshot) -> Change:
     )
 
 
-def _trains(seen: Seen) -> str:
+def _trains(seen: JobMoment) -> str:
     """Return the sentence that all workers train, or that this is unknown."""
     view, found = seen.snapshot.view, seen.found
     if found.training is None:
@@ -134,12 +119,52 @@ def _trains(seen: Seen) -> str:
     return f"{view.name} has {workers(view.replicas)}, and a rank runs in each."
 
 
-def _suspended(seen: Seen) -> str:
+def _suspended(seen: JobMoment) -> str:
     view = seen.snapshot.view
     return (
         f"{view.name} is suspended, and nothing of it runs. "
         f"`{command('resume', view)}` starts it again."
     )
+
+
+def _refuse_blind(view: JobView) -> None:
+    if view.blind:
+        raise Refused(
+            f"the launcher of {view.name} cannot see the host list: "
+            f"`{names.adopt(view.name, view.namespace)}`"
+        )
+
+
+def _refuse_held(view: JobView, state: JobState) -> None:
+    """Raise Refused if the job may not run now, so that waiting would not end."""
+    stop = state.wishes.suspended_by
+    hold = state.wishes.held.get(names.launcher(view.name))
+    how = f"does not run yet, because {hold}" if hold else ""
+    if stop:
+        how = f"is suspended by {stop}"
+    if how:
+        raise Refused(f"{view.name} {how}; with --no-wait the size is set for its start")
+
+
+def _size(view: JobView, asked: SizeRequest, these: frozenset[int]) -> int:
+    """Return the requested size. these: the indices of the workers that the request names."""
+    if asked.to is not None:
+        return asked.to
+    moving = these.intersection(view.skips) if asked.grows else these.difference(view.skips)
+    by = len(moving) if asked.named else asked.count or 1
+    return view.replicas + by if asked.grows else view.replicas - by
+
+
+def _stored(
+    view: JobView, these: frozenset[int], size: int, *, grows: bool
+) -> tuple[int, frozenset[int]]:
+    """Return Worker.replicas and the parked workers of the new size.
+
+    these: the workers that leave or come back; without any, those that a change of size takes.
+    """
+    if grows:
+        return view.facts.grown(these or view.facts.next_workers(size - view.replicas))
+    return view.facts.shrunk(these or list(view.wanted)[size:])
 
 
 def _refuse_direction(view: JobView, size: int, *, grows: bool) -> None:
@@ -158,7 +183,7 @@ def _refuse_direction(view: JobView, size: int, *, grows: bool) -> None:
         )
 
 
-def _named(snapshot: Snapshot, asked: Asked) -> frozenset[int]:
+def _named(snapshot: Snapshot, asked: SizeRequest) -> frozenset[int]:
     """Return the indices of the workers that the request names.
 
     Raises Refused if a name or node has no worker, or if --count does not match the names.
@@ -183,7 +208,7 @@ def _named(snapshot: Snapshot, asked: Asked) -> frozenset[int]:
 
 def _change(
     view: JobView, size: int, replicas: int, parked: frozenset[int], *, grows: bool
-) -> Change:
+) -> JobChange:
     before, is_so = frozenset(view.skips), size == view.replicas
     patch: dict[str, Mapping[str, object]] = {
         "spec": {"mpiReplicaSpecs": {"Worker": {"replicas": replicas}}}
@@ -194,7 +219,7 @@ def _change(
     grown = f"{view.name}: {view.replicas} → {workers(size)}"
     moved = [names.worker(view.name, index) for index in sorted(parked ^ before)]
     what = f"; {'back' if grows else 'parked'}: {listed(moved)}" if moved else ""
-    return Change(
+    return JobChange(
         patch=None if is_so else patch,
         says=f"{view.name} already has size {size}; nothing was changed"
         if is_so

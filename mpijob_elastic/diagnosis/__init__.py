@@ -8,15 +8,15 @@ order in which a worker comes to train: its pod, the Role, the host list, the la
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import derive, host_list
-from mpijob_elastic.explain import jobs
-from mpijob_elastic.explain import workers as causes
-from mpijob_elastic.explain.facts import Case, Explanation, Facts, Finding, Level, WorkerFinding
+from mpijob_elastic.diagnosis import jobs
+from mpijob_elastic.diagnosis import workers as causes
+from mpijob_elastic.diagnosis.facts import Case, Explanation, Facts, Finding, Level, WorkerFinding
 from mpijob_elastic.model.job import JobView
 
-__all__ = ["explain"]
+__all__ = ["diagnose"]
 
 
-def explain(view: JobView, facts: Facts, *, now: float, worker: str = "") -> Explanation:
+def diagnose(view: JobView, facts: Facts, *, now: float, worker: str = "") -> Explanation:
     """Explain a job at time `now` (seconds since the epoch).
 
     worker: the only worker to explain; "" for all.

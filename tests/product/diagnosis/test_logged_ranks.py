@@ -2,8 +2,8 @@
 
 import pytest
 
-from mpijob_elastic.explain.facts import Finding, Level
-from mpijob_elastic.explain.logged_ranks import (
+from mpijob_elastic.diagnosis.facts import Finding, Level
+from mpijob_elastic.diagnosis.logged_ranks import (
     Lives,
     Spawn,
     Spawned,
@@ -12,9 +12,9 @@ from mpijob_elastic.explain.logged_ranks import (
     printed_rank,
     stopped,
 )
-from mpijob_elastic.explain.logged_ranks import stall as read
+from mpijob_elastic.diagnosis.logged_ranks import stall as read
 from tests.builders import NOW, but, job, worker
-from tests.product.explain.said import STALLED, of_job
+from tests.product.diagnosis.said import STALLED, of_job
 
 STALL = Stall(
     seconds=60,

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 from mpijob_elastic import names
 from mpijob_elastic.decide import config_map, handover, notices
 from mpijob_elastic.decide.shown import shown_of
-from mpijob_elastic.explain import workers
-from mpijob_elastic.explain.facts import Case, Finding, fine, waiting, wrong
-from mpijob_elastic.explain.logged_ranks import Spawned, Stall, Stopped
-from mpijob_elastic.explain.workers import OPERATOR
+from mpijob_elastic.diagnosis import workers
+from mpijob_elastic.diagnosis.facts import Case, Finding, fine, waiting, wrong
+from mpijob_elastic.diagnosis.logged_ranks import Spawned, Stall, Stopped
+from mpijob_elastic.diagnosis.workers import OPERATOR
 from mpijob_elastic.model import budgets, phrases
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Launcher, LauncherPhase

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from mpijob_elastic.explain import explain
-from mpijob_elastic.explain.facts import Facts, Finding, Look
+from mpijob_elastic.diagnosis import diagnose
+from mpijob_elastic.diagnosis.facts import Facts, Finding, Look
 from mpijob_elastic.model.job import JobView
 from tests.builders import NOW, pods
 
@@ -23,7 +23,7 @@ BUSY, IDLE = Look(processes=("python3",)), Look()
 
 def of_worker(view: JobView, index: int, **facts: Any) -> Finding:
     """Return the cause of that worker."""
-    explanation = explain(view, Facts(**facts), now=NOW)
+    explanation = diagnose(view, Facts(**facts), now=NOW)
     [pod] = pods(index)
     [found] = [worker.cause for worker in explanation.workers if worker.name == pod]
     return found
@@ -31,7 +31,7 @@ def of_worker(view: JobView, index: int, **facts: Any) -> Finding:
 
 def of_job(view: JobView, **facts: Any) -> dict[str, Finding]:
     """Return the findings on the job, by cause."""
-    found = explain(view, Facts(**facts), now=NOW).job
+    found = diagnose(view, Facts(**facts), now=NOW).job
     by_cause = {finding.cause: finding for finding in found}
     assert len(by_cause) == len(found)
     return by_cause

@@ -16,11 +16,11 @@ from mpijob_elastic import names
 from mpijob_elastic.act import gate
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.jobs import change
-from mpijob_elastic.cli.jobs.change import Patience
-from mpijob_elastic.cli.jobs.changes import Asked, sized, suspending
+from mpijob_elastic.cli.jobs import write_change
 from mpijob_elastic.cli.jobs.explain import NoSuchWorker
+from mpijob_elastic.cli.jobs.size_request import SizeRequest, sized, suspending
 from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
+from mpijob_elastic.cli.jobs.write_change import Patience
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors
@@ -88,8 +88,8 @@ async def scaled(
     server: Server, patience: Patience = NO_WAIT, *, grows: bool = True, **asked: Any
 ) -> Exit:
     where = Where(kubeconfig=server.kubeconfig, namespace="default")
-    decide = sized(Asked(grows=grows, **(asked or {"count": 2})), waits=patience.wait)
-    return await change.change(where, "train", decide, patience)
+    decide = sized(SizeRequest(grows=grows, **(asked or {"count": 2})), waits=patience.wait)
+    return await write_change.change(where, "train", decide, patience)
 
 
 async def test_a_dry_run_comes_first_and_a_change_of_something_else_is_no_obstacle(
@@ -192,7 +192,7 @@ async def test_suspension_needs_a_webhook_that_knows_it(server: Server) -> None:
     with pytest.raises(
         Refused, match="no webhook in namespace default knows mpijob-elastic/suspend"
     ):
-        await change.change(where, "train", suspending, NO_WAIT)
+        await write_change.change(where, "train", suspending, NO_WAIT)
     assert server.writes == []
 
 
@@ -511,4 +511,4 @@ async def test_another_operators_job_is_left_alone(server: Server) -> None:
 
 
 def test_what_a_user_changes_is_told_from_what_the_controller_does() -> None:
-    assert change.MANAGER != gate.MANAGED
+    assert write_change.MANAGER != gate.MANAGED

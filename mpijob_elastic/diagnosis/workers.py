@@ -19,7 +19,7 @@ from mpijob_elastic.decide.frozen_execs import LATE_AFTER
 from mpijob_elastic.decide.lost_ranks import LOST_AFTER
 from mpijob_elastic.decide.notices import AGAIN, given_up
 from mpijob_elastic.decide.state import Drain, Standing, WorkerState
-from mpijob_elastic.explain.facts import ABOVE, Case, Finding, Level, Stuck, fine, waiting, wrong
+from mpijob_elastic.diagnosis.facts import ABOVE, Case, Finding, Level, Stuck, fine, waiting, wrong
 from mpijob_elastic.model import phrases
 from mpijob_elastic.model.pod import DRIVER_ENDED, Worker
 

@@ -1,0 +1,72 @@
+"""`mpijob-elastic logs`."""
+
+from typing import Annotated
+
+import typer
+
+from mpijob_elastic.cli import work
+from mpijob_elastic.cli.cluster_command import cluster_command
+from mpijob_elastic.cli.options import Job, seconds
+from mpijob_elastic.cli.target import Where
+
+
+@cluster_command()
+async def logs(
+    *,
+    job: Job,
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow", "-f", help="Keep on until the job ends, through restarts and new launchers."
+        ),
+    ] = False,
+    since: Annotated[
+        float | None,
+        typer.Option(
+            parser=seconds, metavar="DURATION", help="Only lines of this last time: 90s, 5m, 2h."
+        ),
+    ] = None,
+    tail: Annotated[int | None, typer.Option(min=0, help="Only this many last lines.")] = None,
+    previous: Annotated[
+        bool, typer.Option("--previous", "-p", help="The log before the container restarted.")
+    ] = False,
+    rank: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Only lines that Horovod marks with this rank, with the worker of each."
+        ),
+    ] = None,
+    worker: Annotated[
+        str | None, typer.Option(help="Only lines of this worker: its number or its pod.")
+    ] = None,
+    where: Where,
+) -> None:
+    """Print the launcher's log, which contains the output of all ranks.
+
+    For example:
+
+    - `mpijob-elastic logs train -n ml --tail 20`: the last lines
+
+    - `mpijob-elastic logs train -f`: wait for the launcher, and follow it until the job ends
+
+    - `kubectl mpijob-elastic logs train --worker 2`: what the ranks in train-worker-2 print
+
+    `[N]` before a line is the rank with which its process was started. The process keeps this
+    number when Horovod assigns the ranks anew, and a process in a new worker may get the same
+    number. With --rank or --worker, the command lists the processes of the launcher by exec, with
+    your own rights, to learn which worker prints which number. If a line may come from two workers,
+    both are named.
+
+    Exit codes: 0 done; 1 no such job or worker, no log yet, or no right to read it; 2 wrong usage;
+    4 no answer from the API server; 130 Ctrl-C.
+    """
+    if rank is not None and worker is not None:
+        raise typer.BadParameter("give --rank or --worker, not both", param_hint="--rank")
+    if previous and follow:
+        raise typer.BadParameter(
+            "the previous log has ended: leave out -f", param_hint="--previous"
+        )
+    wanted = work.logs.Wanted(
+        follow=follow, since=since, tail=tail, previous=previous, rank=rank, worker=worker
+    )
+    await work.logs.logs(where, job=job, wanted=wanted)

@@ -1,0 +1,87 @@
+"""The modules that do the work of the commands.
+
+Each is imported when a command first uses it (PEP 562), because `--help` and the completion of
+options need none of them: they load the client of the API server, which takes a second on a slow
+machine. A type checker sees plain imports.
+"""
+
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+#: The module of each name below.
+PLACES = {
+    "adopt": "upgrade.adopt",
+    "api_server": "mpijob_elastic.install.server",
+    "canary": "upgrade.canary",
+    "capabilities": "mpijob_elastic.capabilities",
+    "write_change": "mpijob_elastic.cli.jobs.write_change",
+    "size_request": "mpijob_elastic.cli.jobs.size_request",
+    "client": "mpijob_elastic.kube.client",
+    "conversion_files": "upgrade.conversion_files",
+    "dashboard": "mpijob_elastic.cli.dashboard.server",
+    "deletion": "mpijob_elastic.cli.jobs.deletion",
+    "explain": "mpijob_elastic.cli.jobs.explain",
+    "findings": "upgrade.findings",
+    "history": "mpijob_elastic.cli.jobs.history",
+    "image": "mpijob_elastic.install.image",
+    "installer": "mpijob_elastic.install.installer",
+    "live": "mpijob_elastic.capabilities.live",
+    "logs": "mpijob_elastic.cli.jobs.logs",
+    "pod_fields": "mpijob_elastic.cli.jobs.pod_fields",
+    "pods": "mpijob_elastic.cli.jobs.pods",
+    "preflight": "upgrade.preflight",
+    "process": "mpijob_elastic.controller.process",
+    "record": "upgrade.record",
+    "scale": "upgrade.scale",
+    "scripted": "mpijob_elastic.cli.jobs.scripted",
+    "show": "mpijob_elastic.cli.jobs.show",
+    "snapshot": "mpijob_elastic.cli.jobs.snapshot",
+    "submit": "mpijob_elastic.cli.jobs.submit",
+    "table": "mpijob_elastic.cli.jobs.table",
+    "top": "mpijob_elastic.cli.jobs.top",
+    "uninstall": "upgrade.uninstall",
+    "webhook": "webhook.server",
+}
+
+if TYPE_CHECKING:
+    from mpijob_elastic import capabilities
+    from mpijob_elastic.capabilities import live
+    from mpijob_elastic.cli.dashboard import server as dashboard
+    from mpijob_elastic.cli.jobs import (
+        deletion,
+        explain,
+        history,
+        logs,
+        pod_fields,
+        pods,
+        scripted,
+        show,
+        size_request,
+        snapshot,
+        submit,
+        table,
+        top,
+        write_change,
+    )
+    from mpijob_elastic.controller import process
+    from mpijob_elastic.install import image, installer
+    from mpijob_elastic.install import server as api_server
+    from mpijob_elastic.kube import client
+    from upgrade import (
+        adopt,
+        canary,
+        conversion_files,
+        findings,
+        preflight,
+        record,
+        scale,
+        uninstall,
+    )
+    from webhook import server as webhook
+else:
+
+    def __getattr__(name: str) -> ModuleType:
+        if name not in PLACES:
+            raise AttributeError(f"{__name__} has no module {name}")
+        return import_module(PLACES[name])
