@@ -22,7 +22,7 @@ from prometheus_client import (
 
 from mpijob_elastic import names
 from mpijob_elastic.admission import review
-from mpijob_elastic.admission.interface import Hook, ReviewContext
+from mpijob_elastic.admission.interface import ReviewContext, ReviewHook
 from mpijob_elastic.admission.review import Answer, Malformed, Request
 from mpijob_elastic.admission.size import SCALES
 from mpijob_elastic.capabilities import admission
@@ -45,7 +45,7 @@ _OTHER = "other"
 _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0)
 
 
-class Metrics:
+class AdmissionMetrics:
     """The metrics of one server, in their own registry."""
 
     def __init__(self) -> None:
@@ -100,10 +100,10 @@ class Admission:
     """
 
     limits: Limits
-    metrics: Metrics
+    metrics: AdmissionMetrics
     draining: asyncio.Event
     context: ReviewContext
-    hooks: Sequence[Hook] = ()
+    hooks: Sequence[ReviewHook] = ()
     _answering: set[asyncio.Task[object]] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:

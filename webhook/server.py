@@ -24,8 +24,8 @@ from mpijob_elastic.admission.interface import ReviewContext
 from mpijob_elastic.capabilities import admission as rooms
 from mpijob_elastic.kube import client
 from mpijob_elastic.kube.writer import ApiWriter
-from webhook.admission import Admission, Metrics
-from webhook.certificates.decision import Policy
+from webhook.admission import Admission, AdmissionMetrics
+from webhook.certificates.decision import CertificatePolicy
 from webhook.certificates.pairs import Lifetimes, canonical
 from webhook.certificates.rotation import Clocks, Rotation, Timing
 from webhook.certificates.serving import Files, Serving
@@ -112,7 +112,7 @@ async def running(settings: WebhookSettings) -> AsyncIterator[Running]:
     better than a replica whose certificate is not renewed.
     """
     clocks = Clocks(wall=lambda: datetime.now(UTC), monotonic=time.monotonic)
-    metrics, serving, draining = Metrics(), Serving(), asyncio.Event()
+    metrics, serving, draining = AdmissionMetrics(), Serving(), asyncio.Event()
     health_paths = health(serving=serving, draining=draining, metrics=metrics, wall=clocks.wall)
     async with AsyncExitStack() as stack:
         connecting = client.connect(
@@ -154,7 +154,11 @@ async def running(settings: WebhookSettings) -> AsyncIterator[Running]:
 
 
 def health(
-    *, serving: Serving, draining: asyncio.Event, metrics: Metrics, wall: Callable[[], datetime]
+    *,
+    serving: Serving,
+    draining: asyncio.Event,
+    metrics: AdmissionMetrics,
+    wall: Callable[[], datetime],
 ) -> web.Application:
     """Return /healthz, /readyz and /metrics, for a port of their own without TLS.
 
@@ -192,7 +196,7 @@ def _certificates(
         client=cluster,
         namespace=settings.namespace,
         serving=serving,
-        policy=Policy(hosts=settings.hosts, lifetimes=settings.lifetimes, early=early),
+        policy=CertificatePolicy(hosts=settings.hosts, lifetimes=settings.lifetimes, early=early),
         timing=settings.timing,
         clocks=clocks,
     )

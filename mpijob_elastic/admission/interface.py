@@ -10,7 +10,7 @@ from itertools import chain
 from typing import ClassVar, Protocol
 
 from mpijob_elastic.admission.json_patch import Patch
-from mpijob_elastic.admission.mutate import Pod
+from mpijob_elastic.admission.mutate import AdmittedPod
 from mpijob_elastic.admission.review import Answer, Refusal, Request
 from mpijob_elastic.admission.size import QuotaFacts
 from mpijob_elastic.kube.meta import KubeObject
@@ -43,7 +43,7 @@ class CapabilityAdmission:
     #: How labels of pods begin that somebody else reads as their own, and writes at admission.
     taken: ClassVar[tuple[str, ...]] = ()
 
-    def patched(self, _pod: Pod, _job: JobFacts) -> Patch:
+    def patched(self, _pod: AdmittedPod, _job: JobFacts) -> Patch:
         """Return the patch for a new launcher or worker; `_job`: the MPIJob as last seen."""
         return ()
 
@@ -105,7 +105,7 @@ class ReviewContext:
         return tuple(chain.from_iterable(one.taken for one in self.rooms))
 
 
-class Hook(Protocol):
+class ReviewHook(Protocol):
     """Answers reviews at a path that is a secret, because an answer there changes an object."""
 
     def is_at(self, path: str) -> bool:

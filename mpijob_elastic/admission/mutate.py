@@ -45,7 +45,7 @@ class PodContainer(Container, frozen=True):
     security_context: dict[str, Any] | None = None
 
 
-class PodSpec(Wire, frozen=True):
+class AdmittedSpec(Wire, frozen=True):
     """A pod's `spec`."""
 
     containers: list[PodContainer] | None = None
@@ -63,11 +63,11 @@ class PodSpec(Wire, frozen=True):
     host_pid: bool | None = msgspec.field(default=None, name="hostPID")
 
 
-class Pod(Wire, frozen=True):
+class AdmittedPod(Wire, frozen=True):
     """A pod about to be created."""
 
     metadata: ObjectMeta
-    spec: PodSpec
+    spec: AdmittedSpec
 
 
 class ConfigMap(Wire, frozen=True):
@@ -78,7 +78,7 @@ class ConfigMap(Wire, frozen=True):
     binary_data: dict[str, str] | None = None
 
 
-def launcher(pod: Pod, job: JobFacts | None) -> Patch:
+def launcher(pod: AdmittedPod, job: JobFacts | None) -> Patch:
     """Return a patch that mounts discover_hosts.sh, executable, in an elastic launcher.
 
     The launcher must be the operator's. The item is not optional: a kubelet starts no container
@@ -104,7 +104,7 @@ def launcher(pod: Pod, job: JobFacts | None) -> Patch:
     return ()
 
 
-def edl_mount(pod: Pod) -> Patch:
+def edl_mount(pod: AdmittedPod) -> Patch:
     """Return a patch that mounts the operator's files at /etc/edl, too.
 
     It is for containers of a launcher that name that path. discover_hosts.sh prints what
@@ -185,7 +185,7 @@ def selector(job: MPIJob) -> Patch:
     )
 
 
-def gates(pod: Pod, job: JobFacts | None) -> Patch:
+def gates(pod: AdmittedPod, job: JobFacts | None) -> Patch:
     """Return a patch that adds the gates of a launcher or worker that must not start yet.
 
     A pod gets gates at its creation or never; the controller takes them off (decide/stop). job: as
@@ -205,7 +205,7 @@ def gates(pod: Pod, job: JobFacts | None) -> Patch:
     )
 
 
-def _is_elastic(pod: Pod, owner: OwnerReference, job: JobFacts | None) -> bool:
+def _is_elastic(pod: AdmittedPod, owner: OwnerReference, job: JobFacts | None) -> bool:
     """Tell whether the launcher reads the host list.
 
     Its own command says so, or an annotation of its MPIJob.
@@ -217,7 +217,7 @@ def _is_elastic(pod: Pod, owner: OwnerReference, job: JobFacts | None) -> bool:
     return job is not None and job.metadata.uid == owner.uid and job.policy.enabled is True
 
 
-def role_of(pod: Pod, job: JobFacts) -> str:
+def role_of(pod: AdmittedPod, job: JobFacts) -> str:
     """Return a pod's role in this job, as the operator labels and names it; "" if it has none."""
     owner, role = job_of(pod.metadata), pod.metadata.labels.get(names.LABEL_JOB_ROLE, "")
     if owner is None or owner.uid != job.metadata.uid:

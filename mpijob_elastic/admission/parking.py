@@ -16,7 +16,7 @@ from mpijob_elastic import names
 from mpijob_elastic.admission import json_patch, mutate, size
 from mpijob_elastic.admission.interface import CapabilityAdmission, Lookup
 from mpijob_elastic.admission.json_patch import Patch
-from mpijob_elastic.admission.mutate import Pod
+from mpijob_elastic.admission.mutate import AdmittedPod
 from mpijob_elastic.admission.review import Refusal
 from mpijob_elastic.admission.size import QuotaFacts
 from mpijob_elastic.kube.meta import Identity
@@ -88,7 +88,7 @@ def _parts(spec: _Spec) -> Iterator[str]:
 WATCHES = {LIMIT_RANGES: limit_range}
 
 
-def placeholder(pod: Pod, job: JobFacts, quotas: Iterable[QuotaFacts]) -> Patch:
+def placeholder(pod: AdmittedPod, job: JobFacts, quotas: Iterable[QuotaFacts]) -> Patch:
     """Return the patch that lets a parked worker hold nothing; none for any other pod."""
     index = names.worker_index(pod.metadata.name, job=job.metadata.name)
     is_parked = index in job.skips and mutate.role_of(pod, job) == names.ROLE_WORKER
@@ -176,7 +176,7 @@ class ParkingAdmission(CapabilityAdmission):
             )
 
 
-def _is_of_another_operator(pod: Pod, job: JobFacts) -> bool:
+def _is_of_another_operator(pod: AdmittedPod, job: JobFacts) -> bool:
     """Tell whether another operator manages the job: the controller deletes its placeholders."""
     return names.is_handed_over(job.notices) or names.LABEL_REPLICA_INDEX in pod.metadata.labels
 

@@ -14,7 +14,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.admission import json_patch, review
 from mpijob_elastic.admission.json_patch import Patch
-from mpijob_elastic.admission.mutate import Pod, role_of
+from mpijob_elastic.admission.mutate import AdmittedPod, role_of
 from mpijob_elastic.model import pod_labels
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.wire import Wire
@@ -84,7 +84,7 @@ def _differ(new: msgspec.Raw, old: msgspec.Raw) -> bool:
     return bytes(new) != bytes(old) and msgspec.json.decode(new) != msgspec.json.decode(old)
 
 
-def missing_labels(pod: Pod, job: JobFacts | None, *, taken: tuple[str, ...] = ()) -> Patch:
+def missing_labels(pod: AdmittedPod, job: JobFacts | None, *, taken: tuple[str, ...] = ()) -> Patch:
     """Return a patch that adds labels of its template that a launcher or worker lacks.
 
     Labels that the pod has stay. job: the MPIJob as last seen, elastic or not; `enabled: "false"`
@@ -119,7 +119,7 @@ def new_rules(
     return tuple(f"{rule} {_BEGINS}" for rule in found if rule not in known)[: review.MOST]
 
 
-def restored_security(pod: Pod, job: JobFacts | None) -> Patch:
+def restored_security(pod: AdmittedPod, job: JobFacts | None) -> Patch:
     """Return a patch that restores the seccomp profiles of a launcher or worker.
 
     The template has the profiles, and the operator drops them. If all containers of a launcher are
@@ -151,7 +151,7 @@ def restored_security(pod: Pod, job: JobFacts | None) -> Patch:
     return patch
 
 
-def _contexts(pod: Pod) -> dict[str, tuple[str, dict[str, Any] | None]]:
+def _contexts(pod: AdmittedPod) -> dict[str, tuple[str, dict[str, Any] | None]]:
     """Return the place of each container and its security context, by name; "" is the pod."""
     places: dict[str, tuple[str, dict[str, Any] | None]] = {}
     fields = {"containers": pod.spec.containers, "initContainers": pod.spec.init_containers}

@@ -127,7 +127,7 @@ class ScaleSpec(Wire, frozen=True):
     replicas: int = 0
 
 
-class Scale(Wire, frozen=True):
+class ScaleObject(Wire, frozen=True):
     """An autoscaling/v1 Scale: its metadata is the job's."""
 
     metadata: ObjectMeta

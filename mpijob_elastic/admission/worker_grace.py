@@ -12,7 +12,7 @@ import signal
 from mpijob_elastic import names
 from mpijob_elastic.admission import json_patch
 from mpijob_elastic.admission.json_patch import Patch
-from mpijob_elastic.admission.mutate import Pod, role_of
+from mpijob_elastic.admission.mutate import AdmittedPod, role_of
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import Container
 
@@ -62,7 +62,7 @@ _OURS = (["/bin/sh", "-c"], [MAIN])
 _DEFAULT = 30
 
 
-def fitting(pod: Pod, job: JobFacts | None) -> Patch:
+def fitting(pod: AdmittedPod, job: JobFacts | None) -> Patch:
     """Return a patch for a worker of an elastic job that has neither a grace period nor a command.
 
     Its template must have neither, and a pod does not say whether its template has a grace period:
@@ -104,7 +104,7 @@ def _sleeps(container: Container) -> bool:
     return runs in ((names.WORKER_COMMAND, names.WORKER_ARGS), _OURS)
 
 
-def _has_own_end(pod: Pod) -> bool:
+def _has_own_end(pod: AdmittedPod) -> bool:
     """Tell whether another program or the template's author decides how the pod ends."""
     spec = pod.spec
     if spec.host_pid or spec.share_process_namespace:

@@ -7,7 +7,7 @@ come from `CapabilityFacts.findings`.
 from collections.abc import Callable
 
 from mpijob_elastic.admission.allowed_sizes import SizesAdmission
-from mpijob_elastic.admission.interface import CapabilityAdmission, Hook, ReviewContext
+from mpijob_elastic.admission.interface import CapabilityAdmission, ReviewContext, ReviewHook
 from mpijob_elastic.admission.parking import ParkingAdmission
 from mpijob_elastic.capabilities.disruption.hook import Evictions
 from mpijob_elastic.capabilities.gangs.admission import GangAdmission
@@ -30,6 +30,6 @@ KINDS = frozenset(hook.KIND for hook in HOOKS)
 
 def hooks(
     client: ApiWriter, context: ReviewContext, secret_path: Callable[[], str]
-) -> tuple[Hook, ...]:
+) -> tuple[ReviewHook, ...]:
     """Return the hooks that answer at a secret path."""
     return tuple(hook(client, context=context, secret_path=secret_path) for hook in HOOKS)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection
 from functools import partial
+from typing import Protocol
 
 from mpijob_elastic import capabilities
 from mpijob_elastic.act.events import Events
@@ -12,6 +13,7 @@ from mpijob_elastic.capabilities.et_operator import live as et_operator
 from mpijob_elastic.capabilities.gangs import live as gangs
 from mpijob_elastic.capabilities.kube_queue import live as kube_queue
 from mpijob_elastic.capabilities.kueue import live as kueue
+from mpijob_elastic.decide.capability import Capability
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe import facts_pod
@@ -23,15 +25,37 @@ READ = Read(
     pod=partial(facts_pod.read, groups=capabilities.GROUPS, marks=capabilities.POD_MARKS),
 )
 
-# Capabilities that an option of the controller turns on; with the option come the rights for them.
-_COMPONENTS = (et_operator,)
-OPTIONS = tuple(room.OPTION for room in _COMPONENTS)
+
+class CapabilityWatch(Protocol):
+    """What a capability watches."""
+
+    def seen(self, key: JobKey, view: JobView) -> Capability | None:
+        """Return what the capability knows of a job; None if it has nothing to do with the job."""
+
+
+# What each capability watches.
+_WATCHES: tuple[Callable[[Watching], CapabilityWatch], ...] = (
+    kube_queue.QueueUnitWatch,
+    kueue.WorkloadWatch,
+    gangs.PodGroupWatch,
+    autoscaling.AutoscalerWatch,
+)
+# The same of capabilities that an option of the controller turns on; with it come their rights.
+_OPTIONAL: tuple[tuple[str, Callable[[Watching], CapabilityWatch]], ...] = (
+    (et_operator.OPTION, et_operator.RequestWatch),
+)
+# The writers for actions that take more than one request, and those that an option turns on.
+_WRITERS: tuple[type[LiveWrites], ...] = (kueue.Workloads, kube_queue.QueueUnits)
+_OPTIONAL_WRITERS: tuple[tuple[str, type[LiveWrites]], ...] = (
+    (et_operator.OPTION, et_operator.Requests),
+)
+OPTIONS = tuple(option for option, _ in _OPTIONAL)
 
 
 def seeing(watching: Watching, *, options: Collection[str] = ()) -> See:
     """Register the watches of the capabilities; return the function that adds them to a view."""
-    chosen = (room for room in _COMPONENTS if room.OPTION in options)
-    watches = [room.Watch(watching) for room in (kube_queue, kueue, gangs, autoscaling, *chosen)]
+    chosen = [watch for option, watch in _OPTIONAL if option in options]
+    watches = [watch(watching) for watch in (*_WATCHES, *chosen)]
 
     def see(key: JobKey, view: JobView) -> JobView:
         return capabilities.told(view, seen=(watch.seen(key, view) for watch in watches))
@@ -49,6 +73,8 @@ def writers(
     options: Collection[str] = (),
 ) -> tuple[Own, ...]:
     """Return the writers for those actions of capabilities that take more than one request."""
-    chosen = (room.Requests for room in _COMPONENTS if room.OPTION in options)
-    live: tuple[type[LiveWrites], ...] = (*chosen, kueue.Workloads, kube_queue.QueueUnits)
-    return tuple(one(client=client, gate=gate, seen=seen, events=events, now=now) for one in live)
+    chosen = [writer for option, writer in _OPTIONAL_WRITERS if option in options]
+    return tuple(
+        writer(client=client, gate=gate, seen=seen, events=events, now=now)
+        for writer in (*chosen, *_WRITERS)
+    )

@@ -62,7 +62,7 @@ class Turn(NamedTuple):
     says: str = ""
 
 
-class PodWords(NamedTuple):
+class QueueWords(NamedTuple):
     """The words of a capability for one pod."""
 
     #: The phase of the pod, if the kubelet does not know that phase; "" otherwise.
@@ -86,9 +86,9 @@ class Shown:
         """Return the state of a job that may not run and whose status does not say so; else ""."""
         return ""
 
-    def pod_words(self, _view: JobView, _pod: Launcher | Worker) -> PodWords:
+    def pod_words(self, _view: JobView, _pod: Launcher | Worker) -> QueueWords:
         """Return the words for a pod."""
-        return PodWords()
+        return QueueWords()
 
 
 def shown_of(view: JobView) -> Iterator[Shown]:

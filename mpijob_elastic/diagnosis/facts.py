@@ -123,7 +123,7 @@ class Stuck:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pod:
+class PodTrouble:
     """The state of a pod in the words of scheduler and kubelet."""
 
     #: The reason why no node takes the pod; "" once a node has taken it.
@@ -156,7 +156,7 @@ class Facts:
     #: The latest time at which the present size can have been set; 0 if nobody knows.
     resized_at: float = 0.0
     #: The state of each pod, by the pod's name.
-    pods: Mapping[str, Pod] = field(default_factory=dict)
+    pods: Mapping[str, PodTrouble] = field(default_factory=dict)
     #: The newest warning on each object, by the object's name.
     events: Mapping[str, str] = field(default_factory=dict)
     #: The creation times of workers beyond the size, by the worker's name.
@@ -229,9 +229,9 @@ class Case:
         return bool(self.gates) and names.GATES.issuperset(self.gates)
 
     @property
-    def seen(self) -> Pod:
+    def seen(self) -> PodTrouble:
         """The pod's state in the words of scheduler and kubelet."""
-        return self.facts.pods.get(self.name, Pod())
+        return self.facts.pods.get(self.name, PodTrouble())
 
     def warned(self, name: str) -> str:
         """Return the last warning on an object, as the end of a sentence; "" without a warning."""

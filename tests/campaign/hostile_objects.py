@@ -487,7 +487,8 @@ class Stage:
 
 
 def _kept(facts: Any) -> int:
-    return len(getattr(facts, "packed", b"")) or bounds.size(facts)
+    kept = getattr(facts, "kept", facts)
+    return len(kept) if isinstance(kept, bytes) else bounds.size(kept)
 
 
 def _identified(document: Object) -> Object:

@@ -20,7 +20,7 @@ from kubernetes.aio.client import Configuration
 
 from lab.install import Installed
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.disruption.signs import Signs
+from mpijob_elastic.capabilities.disruption.signs import NodeSigns
 from mpijob_elastic.controller.process import Controller
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.lease import LeaseTimes
@@ -120,7 +120,7 @@ class Place:
     namespace: str
     client: ApiWriter
     kubeconfig: Path
-    signs: Signs | None = None
+    signs: NodeSigns | None = None
     ahead: float = 0.0
     taken: int = 0
     edits: set[tuple[str, str, str]] = field(default_factory=set)

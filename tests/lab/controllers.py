@@ -10,7 +10,7 @@ from pathlib import Path
 from bench.audit import Tail, Write
 from lab.replicas import Controller as Replica
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.disruption.signs import Signs
+from mpijob_elastic.capabilities.disruption.signs import NodeSigns
 from mpijob_elastic.controller.process import Controller, ControllerSettings
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.lease import LeaseTimes
@@ -79,7 +79,7 @@ def settings_for(
     *,
     everywhere: bool = False,
     times: LeaseTimes = TIMES,
-    signs: Signs | None = None,
+    signs: NodeSigns | None = None,
 ) -> ControllerSettings:
     """Return the settings of a controller for one namespace, or for all, with its Lease in that one."""
     return ControllerSettings(

@@ -40,7 +40,7 @@ from mpijob_elastic.names import SUSPEND
 from mpijob_elastic.telemetry.metrics import Metrics
 from scripts import commands_page, rights_table
 from tests.campaign.__main__ import PARTS
-from webhook.admission import Metrics as WebhookMetrics
+from webhook.admission import AdmissionMetrics as WebhookMetrics
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -71,9 +71,12 @@ class Without(ast.NodeTransformer):
 
 
 def named(entry: ast.expr) -> str:
-    """The name that an entry begins with: `Kueue`, `KueueAdmission()`, `kueue.Workloads(client)`."""
-    while isinstance(entry, ast.Call | ast.Attribute | ast.Starred):
-        entry = entry.func if isinstance(entry, ast.Call) else entry.value
+    """The name that an entry begins with: `Kueue`, `KueueAdmission()`, `(kueue.OPTION, kueue.Watch)`."""
+    while isinstance(entry, ast.Call | ast.Attribute | ast.Starred | ast.Tuple):
+        if isinstance(entry, ast.Tuple):
+            entry = entry.elts[0]
+        else:
+            entry = entry.func if isinstance(entry, ast.Call) else entry.value
     return entry.id if isinstance(entry, ast.Name) else ""
 
 

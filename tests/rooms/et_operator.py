@@ -13,8 +13,8 @@ from mpijob_elastic.capabilities.et_operator.facts import (
     SCALE_INS,
     SCALING,
     UNDONE,
-    Request,
     Scaled,
+    ScaleRequest,
 )
 from mpijob_elastic.decide.actions import normal
 from mpijob_elastic.model.job import JobView
@@ -40,7 +40,7 @@ def requests(view: JobView, random: Random) -> JobView:
     return told(view, seen=[EtOperator.of(view, known)])
 
 
-def _with(view: JobView, changed: Request) -> JobView:
+def _with(view: JobView, changed: ScaleRequest) -> JobView:
     known = view.of(EtOperator)
     found = (
         [changed if one.metadata.uid == changed.metadata.uid else one for one in known.requests]

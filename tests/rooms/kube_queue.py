@@ -8,7 +8,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kube_queue import KubeQueue
 from mpijob_elastic.capabilities.kube_queue import wishes as of_kube_queue
-from mpijob_elastic.capabilities.kube_queue.facts import KUBEQUEUE_SUSPEND, Held
+from mpijob_elastic.capabilities.kube_queue.facts import KUBEQUEUE_SUSPEND, HeldJob
 from mpijob_elastic.decide.actions import Note
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.wire import controller
@@ -41,7 +41,7 @@ def _adopted(view: JobView, done: of_kube_queue.AdoptUnit) -> JobView:
 
 
 WORDS = Words(
-    asked={"held_in_queue": lambda _, is_held: {Held: Held() if is_held else None}},
+    asked={"held_in_queue": lambda _, is_held: {HeldJob: HeldJob() if is_held else None}},
     seen={"kube_queue": lambda _, known: {KubeQueue: known}},
     plan={
         of_kube_queue.CreateUnit: lambda asked: (

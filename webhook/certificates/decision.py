@@ -76,7 +76,7 @@ class Content:
         return names.PATH_EVICT + digest.hexdigest()
 
 
-class Action(Enum):
+class RotationAction(Enum):
     """The kinds of steps."""
 
     BEGIN = "begin"
@@ -84,17 +84,17 @@ class Action(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class RotationStep:
     """An action and its reason."""
 
-    action: Action
+    action: RotationAction
     reason: str = ""
     #: No certificate of a retired CA can be in use any more.
     forget: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class Policy:
+class CertificatePolicy:
     """The wanted certificates."""
 
     #: The DNS names and addresses to serve.
@@ -135,26 +135,28 @@ class Trust:
         return since is not None and at - since >= settled
 
 
-def next_step(content: Content, policy: Policy, *, now: datetime) -> Step | None:
+def next_step(content: Content, policy: CertificatePolicy, *, now: datetime) -> RotationStep | None:
     """Return the next step, None if there is nothing left to do."""
     if fault := _authority_fault(content.authority, now):
-        return Step(action=Action.BEGIN, reason=f"the CA is {fault}")
+        return RotationStep(action=RotationAction.BEGIN, reason=f"the CA is {fault}")
     if fault := _leaf_fault(content, policy, now):
-        return Step(action=Action.RENEW, reason=f"the certificate is {fault}")
+        return RotationStep(action=RotationAction.RENEW, reason=f"the certificate is {fault}")
     assert content.authority is not None
     assert content.leaf is not None
     if _due(content.leaf.certificate, policy.lifetimes.leaf, policy, now):
         forget = pairs.signed(content.leaf.certificate, by=content.authority.certificate)
-        return Step(
-            action=Action.RENEW, reason="the certificate is in its last third", forget=forget
+        return RotationStep(
+            action=RotationAction.RENEW,
+            reason="the certificate is in its last third",
+            forget=forget,
         )
     return None
 
 
 def carry_out(
-    step: Step,
+    step: RotationStep,
     content: Content,
-    policy: Policy,
+    policy: CertificatePolicy,
     *,
     seen: tuple[x509.Certificate, ...],
     now: datetime,
@@ -163,7 +165,7 @@ def carry_out(
 
     `seen`: the CAs in the bundles, the only record after a loss.
     """
-    if step.action is Action.BEGIN:
+    if step.action is RotationAction.BEGIN:
         signer = pairs.authority(now=now, lifetimes=policy.lifetimes)
         retired = tuple(dict.fromkeys([*content.trusted, *seen]))
     else:
@@ -186,7 +188,7 @@ def _authority_fault(pair: Pair | None, now: datetime) -> str:
     )
 
 
-def _leaf_fault(content: Content, policy: Policy, now: datetime) -> str:
+def _leaf_fault(content: Content, policy: CertificatePolicy, now: datetime) -> str:
     leaf = content.leaf
     if leaf is None:
         return "absent or unreadable"
@@ -197,5 +199,7 @@ def _leaf_fault(content: Content, policy: Policy, now: datetime) -> str:
     return pairs.fault(leaf.certificate, now=now)
 
 
-def _due(certificate: x509.Certificate, lifetime: timedelta, policy: Policy, now: datetime) -> bool:
+def _due(
+    certificate: x509.Certificate, lifetime: timedelta, policy: CertificatePolicy, now: datetime
+) -> bool:
     return certificate.not_valid_after_utc - now < lifetime * (1 / 3 + policy.early)

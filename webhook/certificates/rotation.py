@@ -11,7 +11,7 @@ from mpijob_elastic import names
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.writer import ApiWriter
 from webhook.certificates import decision, pairs, shared
-from webhook.certificates.decision import Action, Content, Policy, Trust
+from webhook.certificates.decision import CertificatePolicy, Content, RotationAction, Trust
 from webhook.certificates.serving import Serving
 
 # More than a look can need (BEGIN, then nothing), but no endless race with another writer of the
@@ -51,7 +51,7 @@ class Rotation:
     client: ApiWriter
     namespace: str
     serving: Serving
-    policy: Policy
+    policy: CertificatePolicy
     timing: Timing
     clocks: Clocks
     #: See `Content.secret_path`.
@@ -93,7 +93,9 @@ class Rotation:
                 return content
             # The bundles are read after a loss was noticed: an earlier look may be from before the
             # lost CA was distributed.
-            found = await shared.registered(self.client) if step.action is Action.BEGIN else {}
+            found = (
+                await shared.registered(self.client) if step.action is RotationAction.BEGIN else {}
+            )
             seen = tuple(chain.from_iterable(shared.carried(found)))
             wanted = decision.carry_out(step, content, self.policy, seen=seen, now=now)
             try:

@@ -41,8 +41,8 @@ Handler = Callable[[Request], Verdict]
 # Group, version, kind, the subresource or "", and the operation.
 Kind = tuple[str, str, str, str, str]
 _configs = msgspec.json.Decoder(mutate.ConfigMap)
-_pods = msgspec.json.Decoder(mutate.Pod)
-_scales = msgspec.json.Decoder(size.Scale)
+_pods = msgspec.json.Decoder(mutate.AdmittedPod)
+_scales = msgspec.json.Decoder(size.ScaleObject)
 
 
 def answer(request: Request, handlers: Mapping[Kind, Handler]) -> Answer:

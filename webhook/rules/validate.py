@@ -21,7 +21,7 @@ from mpijob_elastic import capabilities, names
 from mpijob_elastic.admission import budgets, lint, misplaced, size
 from mpijob_elastic.admission.interface import ReviewContext
 from mpijob_elastic.admission.review import MOST, Refusal, Request, Verdict
-from mpijob_elastic.admission.size import Scale
+from mpijob_elastic.admission.size import ScaleObject
 from mpijob_elastic.kube import meta
 from mpijob_elastic.model import near_names, operator_types, phrases
 from mpijob_elastic.model.bounds import LATER, LONGEST_NOTICES
@@ -184,7 +184,12 @@ def dropped(fields: Sequence[Dropped], job: MPIJob) -> tuple[str, ...]:
 
 
 def scaled(
-    scale: Scale, before: Scale, job: JobFacts | None, *, context: ReviewContext, dry_run: bool
+    scale: ScaleObject,
+    before: ScaleObject,
+    job: JobFacts | None,
+    *,
+    context: ReviewContext,
+    dry_run: bool,
 ) -> Verdict:
     """Return the verdict on a changed Scale; `job` is its MPIJob as last seen.
 

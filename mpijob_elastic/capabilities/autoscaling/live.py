@@ -12,7 +12,7 @@ from mpijob_elastic.model.policy import least_workers
 from mpijob_elastic.observe.watching import ByJob, JobKey, Watching
 
 
-class Watch:
+class AutoscalerWatch:
     """The watch of HPAs that scale jobs, and the view of jobs whose pods wait for nodes."""
 
     def __init__(self, watching: Watching) -> None:

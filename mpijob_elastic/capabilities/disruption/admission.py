@@ -49,7 +49,7 @@ class _Status(Wire, frozen=True):
     conditions: list[Condition] | None = None
 
 
-class Pod(Wire, frozen=True):
+class EvictedPod(Wire, frozen=True):
     """A pod of the job."""
 
     metadata: ObjectMeta
@@ -57,10 +57,10 @@ class Pod(Wire, frozen=True):
     status: _Status = _Status()
 
 
-_evictions, _pods = msgspec.json.Decoder(_Eviction), msgspec.json.Decoder(Pod)
+_evictions, _pods = msgspec.json.Decoder(_Eviction), msgspec.json.Decoder(EvictedPod)
 
 
-def pod(raw: bytes) -> Pod:
+def pod(raw: bytes) -> EvictedPod:
     """Return the pod in its JSON. Raises msgspec.DecodeError for anything else."""
     return _pods.decode(raw)
 
@@ -82,7 +82,7 @@ def may_wait(request: Request, job: JobFacts) -> bool:
     return ours and not (is_tried_dry or job.finished or job.deleting)
 
 
-def tried(request: Request, worker: Pod, job: JobFacts, *, now: float) -> Verdict | Eviction:
+def tried(request: Request, worker: EvictedPod, job: JobFacts, *, now: float) -> Verdict | Eviction:
     """Return the verdict on the eviction of this pod, or the mark for a first try.
 
     Raises msgspec.DecodeError.
@@ -102,7 +102,7 @@ def tried(request: Request, worker: Pod, job: JobFacts, *, now: float) -> Verdic
     return UNCHANGED if mark.released or now >= mark.at + limit else DRAINING
 
 
-def is_training(launcher: Pod, job: JobFacts) -> bool:
+def is_training(launcher: EvictedPod, job: JobFacts) -> bool:
     """Return True if a driver runs that sees the host list, so that a worker can leave it."""
     volumes = (
         volume.config_map
@@ -122,7 +122,7 @@ def _options(request: Request) -> _DeleteOptions:
     return _evictions.decode(request.object).delete_options or _DeleteOptions()
 
 
-def _is_ready(worker: Pod) -> bool:
+def _is_ready(worker: EvictedPod) -> bool:
     conditions = worker.status.conditions or ()
     return worker.status.phase == "Running" and any(
         one.type == "Ready" and one.status == "True" for one in conditions

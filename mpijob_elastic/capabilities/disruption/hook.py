@@ -18,7 +18,7 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.admission import review
-from mpijob_elastic.admission.interface import Hook, ReviewContext
+from mpijob_elastic.admission.interface import ReviewContext, ReviewHook
 from mpijob_elastic.admission.review import Answer, Request, Verdict
 from mpijob_elastic.capabilities.disruption import admission as eviction
 from mpijob_elastic.capabilities.disruption import eviction as marks
@@ -35,7 +35,7 @@ _ONCE = Timeouts(attempt=_LIMIT, throttled=0.0)
 _log = logging.getLogger(__name__)
 
 
-class Evictions(Hook):
+class Evictions(ReviewHook):
     """Answers reviews of evictions.
 
     secret_path: returns the path at which reviews come, "" while nobody knows it.

@@ -57,7 +57,7 @@ class Sign:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Signs(pod.Signs):
+class NodeSigns(pod.Signs):
     """The signs that count."""
 
     #: The taints and conditions that mean a node's end.
@@ -85,9 +85,9 @@ class Signs(pod.Signs):
         return effect == NO_EXECUTE and key not in self.ignored and not is_built_in(key)
 
 
-def signs(*, more: Iterable[str] = (), ignored: Iterable[str] = ()) -> Signs:
+def signs(*, more: Iterable[str] = (), ignored: Iterable[str] = ()) -> NodeSigns:
     """Return the default signs and `more`, given as texts (see `parse`). Raises BadSign."""
-    return Signs(
+    return NodeSigns(
         named=tuple(map(parse, (*DEFAULT, *more))),
         ignored=frozenset(parse(text).key for text in ignored),
     )

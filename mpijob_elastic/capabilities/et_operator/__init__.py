@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.et_operator import wishes
-from mpijob_elastic.capabilities.et_operator.facts import Request, Scaled
+from mpijob_elastic.capabilities.et_operator.facts import Scaled, ScaleRequest
 from mpijob_elastic.decide.actions import Action
 from mpijob_elastic.decide.capability import Capability
 from mpijob_elastic.decide.state import JobState
@@ -25,7 +25,7 @@ class EtOperator(Capability):
     """The requests for another size of a job."""
 
     #: The requests that have not ended, the oldest first.
-    requests: tuple[Request, ...]
+    requests: tuple[ScaleRequest, ...]
 
     name = "et-operator"
 
@@ -36,7 +36,7 @@ class EtOperator(Capability):
         return Scaled(by=mark) if mark else None, ()
 
     @classmethod
-    def of(cls, view: JobView, found: Iterable[Request]) -> "EtOperator | None":
+    def of(cls, view: JobView, found: Iterable[ScaleRequest]) -> "EtOperator | None":
         """Return the requests of a job that are still open, None if there are none."""
         of_job = [
             one for one in found if one.is_open and one.metadata.job_uid in ("", view.ref.uid)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.et_operator.facts import FAILED, SCALING, SUCCEEDED, Request
+from mpijob_elastic.capabilities.et_operator.facts import FAILED, SCALING, SUCCEEDED, ScaleRequest
 from mpijob_elastic.decide.actions import (
     Note,
     Object,
@@ -29,7 +29,7 @@ class OwnRequest(Patch):
 
     words = "let MPIJob {self.job.name} control {self.request.full_name}"
 
-    request: Request
+    request: ScaleRequest
     job: Identity
 
     def change(self) -> Operations:
@@ -47,7 +47,7 @@ class SayPhase(Patch):
 
     subresource = "status"
 
-    request: Request
+    request: ScaleRequest
     phase: str
     why: str
     pods: tuple[str, ...] = ()
@@ -106,7 +106,7 @@ class SetWorkers(SetSize):
     """Set a job's size and parked workers for a request, with the mark that this was done."""
 
     resource: Resource = MPI_JOBS
-    request: Request
+    request: ScaleRequest
     mark: str
     parked: str
 

@@ -30,7 +30,7 @@ TIMEOUT = 60
 UNDONE = ":undone"
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class ScaleRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A ScaleIn or ScaleOut of an MPIJob."""
 
     #: `job`: the MPIJob, "" if another kind of object controls the request; `job_uid`: of the
@@ -115,7 +115,7 @@ class _Request(Wire, frozen=True):
 _decoder = msgspec.json.Decoder(_Request)
 
 
-def _read(resource: Resource, raw: bytes) -> Request:
+def _read(resource: Resource, raw: bytes) -> ScaleRequest:
     found = _decoder.decode(raw)
     metadata, spec, status = owned(found.metadata), found.spec or _Spec(), found.status or _Status()
     # An object that another controller owns is no request.
@@ -123,7 +123,7 @@ def _read(resource: Resource, raw: bytes) -> Request:
     job = spec.selector.name if spec.selector and is_ours else ""
     asked = spec.to_delete or spec.to_add or _Workers()
     conditions = status.conditions or ()
-    return Request(
+    return ScaleRequest(
         metadata=msgspec.structs.replace(metadata, job=job),
         resource=resource,
         created_at=seconds(found.metadata.creation_timestamp) or 0.0,

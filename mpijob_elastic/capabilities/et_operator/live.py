@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from mpijob_elastic.act.own import LiveWrites
 from mpijob_elastic.capabilities.et_operator import EtOperator, facts, wishes
-from mpijob_elastic.capabilities.et_operator.facts import FAILED, TRAINING_JOBS, Request
+from mpijob_elastic.capabilities.et_operator.facts import FAILED, TRAINING_JOBS, ScaleRequest
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe.watching import JobKey, Watching
@@ -13,7 +13,7 @@ from mpijob_elastic.observe.watching import JobKey, Watching
 OPTION = "et-operator"
 
 
-class Watch:
+class RequestWatch:
     """The watch of the requests.
 
     Where et-operator's own jobs are served, et-operator carries the requests out, and we stand
@@ -55,7 +55,7 @@ class Requests(LiveWrites):
         for request in waiting:
             await self._fail(request, f"there is no MPIJob {namespace}/{name}")
 
-    async def _fail(self, request: Request, why: str) -> None:
+    async def _fail(self, request: ScaleRequest, why: str) -> None:
         action = wishes.say(request, FAILED, why, now=self.now())
         ref = request.metadata
         answer = await self.gate.patch_object(

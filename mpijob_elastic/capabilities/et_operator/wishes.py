@@ -16,8 +16,8 @@ from mpijob_elastic.capabilities.et_operator.facts import (
     SCALING,
     SUCCEEDED,
     UNDONE,
-    Request,
     Scaled,
+    ScaleRequest,
 )
 from mpijob_elastic.decide import capability
 from mpijob_elastic.decide.actions import Action, normal
@@ -31,7 +31,7 @@ from mpijob_elastic.model.phrases import listed, workers
 MOST_AT_ONCE, MOST_REQUESTS = 500, 50
 
 
-def due(state: JobState, requests: Sequence[Request]) -> Iterator[Action]:
+def due(state: JobState, requests: Sequence[ScaleRequest]) -> Iterator[Action]:
     """Yield the next write of the oldest request, and the phase Pending for the others.
 
     A request is carried out once its MPIJob owns it, and without the owner if that is refused.
@@ -51,7 +51,7 @@ def due(state: JobState, requests: Sequence[Request]) -> Iterator[Action]:
 
 
 def say(
-    request: Request, phase: str, why: str, *, now: float, pods: Sequence[str] = ()
+    request: ScaleRequest, phase: str, why: str, *, now: float, pods: Sequence[str] = ()
 ) -> SayPhase:
     """Return the write of a phase."""
     return SayPhase(
@@ -65,14 +65,14 @@ def say(
     )
 
 
-def deadline(request: Request) -> float | None:
+def deadline(request: ScaleRequest) -> float | None:
     """Return the time at which a ScaleOut that scales is given up, None for any other request."""
     return (
         request.started_at + request.timeout if request.grows and request.phase == SCALING else None
     )
 
 
-def _next(state: JobState, request: Request) -> Action | None:
+def _next(state: JobState, request: ScaleRequest) -> Action | None:
     view = state.view
     if request.phase == SCALING:
         return _going_on(state, request)
@@ -95,7 +95,7 @@ def _is_suspended(state: JobState) -> bool:
     return state.wishes.suspend is not None and not state.view.ended
 
 
-def _wait(state: JobState, request: Request) -> Action:
+def _wait(state: JobState, request: ScaleRequest) -> Action:
     return say(
         request, PENDING, f"the job is suspended by {state.wishes.suspended_by}", now=state.now
     )
@@ -107,7 +107,7 @@ def _mark(state: JobState) -> str:
     return scaled.by if scaled else ""
 
 
-def _going_on(state: JobState, request: Request) -> Action | None:
+def _going_on(state: JobState, request: ScaleRequest) -> Action | None:
     mark, uid = _mark(state), request.metadata.uid
     if end := _end(state, request, mark):
         return say(request, *end, now=state.now)
@@ -122,7 +122,7 @@ def _going_on(state: JobState, request: Request) -> Action | None:
     return None
 
 
-def _end(state: JobState, request: Request, mark: str) -> tuple[str, str] | None:
+def _end(state: JobState, request: ScaleRequest, mark: str) -> tuple[str, str] | None:
     """Return the phase and the words with which a request has ended; None while it goes on."""
     view, pods, uid = state.view, {*request.pods}, request.metadata.uid
     if mark == uid + UNDONE:
@@ -142,7 +142,7 @@ def _end(state: JobState, request: Request, mark: str) -> tuple[str, str] | None
     return (SUCCEEDED, f"{request.full_name} has Succeeded") if is_done else None
 
 
-def _set(state: JobState, request: Request, *, mark: str, grows: bool) -> Action:
+def _set(state: JobState, request: ScaleRequest, *, mark: str, grows: bool) -> Action:
     facts = state.view.facts
     replicas, skips = _target(state.view, request.pods, grows=grows)
     if why := state.view.refused.get(SetWorkers) or next(_unfit(state, replicas, skips), ""):
@@ -172,7 +172,7 @@ def _size(replicas: int, skips: Collection[int]) -> int:
     return replicas - sum(index < replicas for index in skips)
 
 
-def _pods(view: JobView, request: Request) -> Sequence[str]:
+def _pods(view: JobView, request: ScaleRequest) -> Sequence[str]:
     """Return the workers that come, or leave."""
     if request.grows:
         return [names.worker(view.name, index) for index in view.facts.next_workers(request.count)]
@@ -199,7 +199,7 @@ def _never(state: JobState) -> Iterator[str]:
         )
 
 
-def _faults(state: JobState, request: Request) -> Iterator[str]:
+def _faults(state: JobState, request: ScaleRequest) -> Iterator[str]:
     """Yield the reasons why a request cannot be carried out, before its workers are looked at."""
     view, count, named = state.view, request.count, {*request.names}
     if request.script:

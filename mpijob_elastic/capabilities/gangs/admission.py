@@ -9,7 +9,7 @@ from mpijob_elastic import names
 from mpijob_elastic.admission import json_patch
 from mpijob_elastic.admission.interface import CapabilityAdmission, Lookup
 from mpijob_elastic.admission.json_patch import Patch
-from mpijob_elastic.admission.mutate import Pod, role_of
+from mpijob_elastic.admission.mutate import AdmittedPod, role_of
 from mpijob_elastic.admission.review import Refusal
 from mpijob_elastic.capabilities.gangs import facts as gang
 from mpijob_elastic.capabilities.gangs.facts import Gang
@@ -39,14 +39,14 @@ class Status(msgspec.Struct, frozen=True):
     state: str = ""
 
 
-class Queue(msgspec.Struct, frozen=True):
+class VolcanoQueue(msgspec.Struct, frozen=True):
     """A queue of Volcano."""
 
     metadata: ObjectMeta
     status: Status = Status()
 
 
-read_queue = msgspec.json.Decoder(Queue).decode
+read_queue = msgspec.json.Decoder(VolcanoQueue).decode
 
 
 class GangAdmission(CapabilityAdmission):
@@ -54,7 +54,7 @@ class GangAdmission(CapabilityAdmission):
 
     watches: ClassVar = {gang.VOLCANO_QUEUES: read_queue}
 
-    def patched(self, pod: Pod, job: JobFacts) -> Patch:
+    def patched(self, pod: AdmittedPod, job: JobFacts) -> Patch:
         """Return a patch that gives a launcher or worker the marks of its gang.
 
         Values in its template stay.
@@ -149,7 +149,7 @@ def _queue(name: str, lookup: Lookup) -> Iterator[Refusal]:
             field=QUEUE_FIELD,
             message=f"there is no queue {name}; see `kubectl get queues.scheduling.volcano.sh`",
         )
-    elif isinstance(found, Queue) and found.status.state in _CLOSED:
+    elif isinstance(found, VolcanoQueue) and found.status.state in _CLOSED:
         yield Refusal(
             field=QUEUE_FIELD,
             message=f"queue {name} is {found.status.state} and takes no more jobs",

@@ -8,7 +8,7 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe.watching import ByJob, JobKey, Watching
 
 
-class Watch:
+class PodGroupWatch:
     """The watch of the PodGroups of each gang scheduler."""
 
     def __init__(self, watching: Watching) -> None:

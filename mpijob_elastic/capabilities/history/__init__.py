@@ -101,7 +101,7 @@ class History(Capability):
         yield from ((key, text) for key, (before, text) in due.items() if text != before)
 
 
-def _annotations(view: JobView, followed: changes.Record, entry: bytes) -> Mapping[str, str]:
+def _annotations(view: JobView, followed: changes.Followed, entry: bytes) -> Mapping[str, str]:
     """Return the history with these changes; nothing if the memory has this entry already."""
     config = view.config
     if config is None or not followed.changes:

@@ -67,7 +67,7 @@ class Sized(CapabilityFacts):
     change: str = ""
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Followed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the memory holds for the history."""
 
     #: The last number of workers that the history has.
@@ -81,10 +81,10 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     marked: tuple[float, int] | None = None
 
 
-_decoder = msgspec.json.Decoder(Record)
+_decoder = msgspec.json.Decoder(Followed)
 
 
-def remembered(memory: bytes | None) -> Record | None:
+def remembered(memory: bytes | None) -> Followed | None:
     """Return the record in the job's memory; None if there is none that can be read."""
     try:
         return _decoder.decode(memory) if memory else None
@@ -92,12 +92,12 @@ def remembered(memory: bytes | None) -> Record | None:
         return None
 
 
-def rendered(record: Record | Change) -> bytes:
+def rendered(record: Followed | Change) -> bytes:
     """Return the JSON."""
     return msgspec.json.encode(record)
 
 
-def following(state: JobState, sized: Sized, published: Collection[str]) -> Record | None:
+def following(state: JobState, sized: Sized, published: Collection[str]) -> Followed | None:
     """Return the record once these pods are published; None while there was no change.
 
     It differs from the record in the memory only if there is something to write.
@@ -145,7 +145,7 @@ def _listed(state: JobState, change: Change) -> Change:
     return replace(change, listed=_since(state, change))
 
 
-def _shortened(record: Record) -> Record:
+def _shortened(record: Followed) -> Followed:
     """Return the record without its oldest changes, as far as it is too long.
 
     An annotation written by somebody else may be longer than ours, and a record that is too long to
@@ -164,17 +164,17 @@ def unrecorded(state: JobState, sized: Sized) -> Change | None:
     return asked[-1] if asked else None
 
 
-def _first(view: JobView) -> Record:
+def _first(view: JobView) -> Followed:
     """Return the record of a job that has its size, and no changes."""
-    return Record(size=view.replicas, replicas=view.facts.replicas)
+    return Followed(size=view.replicas, replicas=view.facts.replicas)
 
 
-def _base(view: JobView, kept: Record | None) -> Record | None:
+def _base(view: JobView, kept: Followed | None) -> Followed | None:
     """Return the record, or one with the last published size; None before the first."""
-    return kept or (Record(size=view.memory.scale.after) if view.memory.scale else None)
+    return kept or (Followed(size=view.memory.scale.after) if view.memory.scale else None)
 
 
-def _asked(state: JobState, base: Record, sized: Sized) -> list[Change]:
+def _asked(state: JobState, base: Followed, sized: Sized) -> list[Change]:
     """Return the changes of size since `base`: the one on the MPIJob, and the current one."""
     view, marked = state.view, _marked(base, sized)
     before = marked.after if marked else base.size
@@ -198,7 +198,7 @@ def _asked(state: JobState, base: Record, sized: Sized) -> list[Change]:
     return [*first, now]
 
 
-def _marked(base: Record, sized: Sized) -> Change | None:
+def _marked(base: Followed, sized: Sized) -> Change | None:
     """Return the change that stands on the MPIJob, unless the record has it or knows another."""
     marked = history.read_change(sized.change)
     if marked is None or marked.before != base.size:
@@ -207,7 +207,7 @@ def _marked(base: Record, sized: Sized) -> Change | None:
     return None if marked.key in known else marked
 
 
-def _is_same_size(view: JobView, base: Record, sized: Sized) -> bool:
+def _is_same_size(view: JobView, base: Followed, sized: Sized) -> bool:
     """Tell whether Worker.replicas is as it was, so that the parked workers made the change."""
     if base.replicas >= 0:
         return view.facts.replicas == base.replicas
@@ -215,7 +215,9 @@ def _is_same_size(view: JobView, base: Record, sized: Sized) -> bool:
     return view.memory.scale is not None and 0.0 < sized.at <= view.memory.scale.at
 
 
-def _edit(state: JobState, base: Record, marked: Change | None, sized: Sized) -> tuple[float, str]:
+def _edit(
+    state: JobState, base: Followed, marked: Change | None, sized: Sized
+) -> tuple[float, str]:
     """Return when somebody changed the parked workers, and who; 0 and "" if nothing shows it.
 
     The removal of an annotation may leave no trace. Then the last edit that does is an earlier one,
@@ -226,7 +228,7 @@ def _edit(state: JobState, base: Record, marked: Change | None, sized: Sized) ->
     return (sized.edited_at, sized.edited_by) if sized.parks or is_recent else (0.0, "")
 
 
-def _last_at(state: JobState, base: Record, marked: Change | None) -> float:
+def _last_at(state: JobState, base: Followed, marked: Change | None) -> float:
     """Return when the size changed last; 0 if it has not."""
     if marked:
         return marked.at

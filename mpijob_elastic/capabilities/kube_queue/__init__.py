@@ -10,7 +10,7 @@ from mpijob_elastic.capabilities.kube_queue.facts import (
     HELD,
     KUBEQUEUE_SUSPEND,
     QUEUE_UNITS,
-    Held,
+    HeldJob,
     QueueUnit,
 )
 from mpijob_elastic.decide.actions import Action, Note, normal, warning
@@ -48,12 +48,12 @@ class KubeQueue(Capability, Shown):
     @classmethod
     def asked(cls, job: MPIJob, known: Policy) -> tuple[CapabilityFacts | None, Sequence[Problem]]:  # noqa: ARG003
         """Return `Held` if the annotation holds the job, None if it does not."""
-        return Held() if job.metadata.annotations.get(KUBEQUEUE_SUSPEND) == "true" else None, ()
+        return HeldJob() if job.metadata.annotations.get(KUBEQUEUE_SUSPEND) == "true" else None, ()
 
     @classmethod
     def told(cls, view: JobView) -> Capability | None:
         """Return the capability for a job that is held."""
-        return cls(known=False) if view.facts.of(Held) else None
+        return cls(known=False) if view.facts.of(HeldJob) else None
 
     @classmethod
     def of(cls, job: JobFacts, found: Collection[QueueUnit]) -> "KubeQueue | None":
@@ -61,7 +61,7 @@ class KubeQueue(Capability, Shown):
 
         The unit of an earlier job of the same name goes by itself.
         """
-        if not found and not job.of(Held):
+        if not found and not job.of(HeldJob):
             return None
         mine = (one for one in found if one.metadata.job_uid == job.metadata.uid)
         rivals = [f"QueueUnit {one.metadata.name}" for one in found if not one.metadata.job_uid]
@@ -69,7 +69,7 @@ class KubeQueue(Capability, Shown):
 
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:  # noqa: ARG002
         """Yield a Suspend while the annotation holds the job."""
-        return [Suspend(by=self.name, why=HELD, queued=True)] if view.facts.of(Held) else []
+        return [Suspend(by=self.name, why=HELD, queued=True)] if view.facts.of(HeldJob) else []
 
     def writes(self, state: JobState, when: When) -> Iterable[Step[Action]]:
         """Yield the writes of the QueueUnit, or of the annotation."""
@@ -116,7 +116,7 @@ class KubeQueue(Capability, Shown):
     @classmethod
     def reading(cls, job: JobFacts) -> Reading[QueueUnit] | None:
         """Return how a command reads the QueueUnits of a held job, None for any other job."""
-        if job.of(Held) is None:
+        if job.of(HeldJob) is None:
             return None
         return Reading(resource=QUEUE_UNITS, read=facts.read, seeing=lambda _: cls._see)
 

@@ -50,7 +50,7 @@ _LONGEST_SAID = 300
 
 
 @dataclass(frozen=True)
-class Held(CapabilityFacts):
+class HeldJob(CapabilityFacts):
     """KubeQueue's annotation holds the job."""
 
     gate = names.GATE_SUSPENDED

@@ -25,7 +25,7 @@ from mpijob_elastic.observe.watching import ByJob, JobKey, Watching
 Object = dict[str, Any]
 
 
-class Watch:
+class QueueUnitWatch:
     """The watch of all QueueUnits, because others queue our jobs, too."""
 
     def __init__(self, watching: Watching) -> None:

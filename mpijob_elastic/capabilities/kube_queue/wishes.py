@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mpijob_elastic.capabilities.kube_queue import facts
-from mpijob_elastic.capabilities.kube_queue.facts import Held, QueueUnit
+from mpijob_elastic.capabilities.kube_queue.facts import HeldJob, QueueUnit
 from mpijob_elastic.decide import demand
 from mpijob_elastic.decide.actions import (
     Action,
@@ -127,7 +127,9 @@ def _while_it_runs(
     state: JobState, unit: QueueUnit, *, is_held: bool
 ) -> HoldJob | DeleteUnit | MarkRunning | None:
     if unit.phase in facts.TAKEN_BACK:
-        if state.view.facts.of(Held):  # a job that is suspended as well gives its quota back, too
+        if state.view.facts.of(
+            HeldJob
+        ):  # a job that is suspended as well gives its quota back, too
             return DeleteUnit(ref=unit.metadata) if _waits(state.view) else None
         why = f"{unit.words}{': ' if unit.said else ''}{unit.said}"
         return HoldJob(

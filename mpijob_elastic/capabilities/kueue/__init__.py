@@ -15,7 +15,7 @@ from mpijob_elastic.capabilities.kueue.facts import (
 from mpijob_elastic.decide import demand
 from mpijob_elastic.decide.actions import Action, Note
 from mpijob_elastic.decide.capability import Capability, Holding
-from mpijob_elastic.decide.shown import Attach, PodWords, Reading, Shown, Turn
+from mpijob_elastic.decide.shown import Attach, QueueWords, Reading, Shown, Turn
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.step import Step, When
 from mpijob_elastic.decide.wishes import Wish
@@ -94,12 +94,12 @@ class Kueue(Capability, Shown):
         is_idle = demand.nothing_runs(state.view) and not state.wishes.suspend
         return QUEUED if waits and is_idle else ""
 
-    def pod_words(self, view: JobView, pod: Launcher | Worker) -> PodWords:
+    def pod_words(self, view: JobView, pod: Launcher | Worker) -> QueueWords:
         """Return QUEUED for a pod that waits, and a worker's quota (see `wishes.quota`)."""
         phase = QUEUED if names.GATE_QUEUED in pod.facts.gates else ""
         if self.queue is None or isinstance(pod, Launcher):
-            return PodWords(phase=phase)
-        return PodWords(phase=phase, quota=wishes.quota(view, self.queue, pod))
+            return QueueWords(phase=phase)
+        return QueueWords(phase=phase, quota=wishes.quota(view, self.queue, pod))
 
     def turn(self, state: JobState) -> Turn | None:
         """Return the queue, with the next Workload that waits there."""

@@ -29,7 +29,7 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe.watching import ByJob, JobKey, Watching
 
 
-class Watch:
+class WorkloadWatch:
     """The watch of the Workloads that we made."""
 
     def __init__(self, watching: Watching) -> None:

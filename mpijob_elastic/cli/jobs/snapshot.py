@@ -21,7 +21,7 @@ from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities.shown import READINGS
 from mpijob_elastic.decide import derive
 from mpijob_elastic.decide.shown import Attach, first_word, shown_of
-from mpijob_elastic.diagnosis.facts import Pod, Stuck
+from mpijob_elastic.diagnosis.facts import PodTrouble, Stuck
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.meta import KubeObject, check_cost
 from mpijob_elastic.kube.reader import ApiReader, list_objects
@@ -76,7 +76,7 @@ class SeenPod(msgspec.Struct, frozen=True, kw_only=True):
     metadata: Owned
     facts: PodFacts
     #: What an explanation needs to know of the pod.
-    state: Pod
+    state: PodTrouble
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -346,9 +346,9 @@ def _job_state(job: MPIJob, facts: JobFacts) -> str:
     return next((state for state in _STATES if job.condition(state)), "Pending")
 
 
-def _pod_state(status: PodStatus) -> Pod:
+def _pod_state(status: PodStatus) -> PodTrouble:
     containers = [*(status.init_container_statuses or ()), *(status.container_statuses or ())]
-    return Pod(
+    return PodTrouble(
         unscheduled=_words(status, "PodScheduled"),
         stuck=next(_stuck(containers), None),
         unready=_words(status, "Ready"),

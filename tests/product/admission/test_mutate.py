@@ -70,7 +70,7 @@ def test_an_elastic_launcher_gets_the_item_at_the_end_and_nothing_else(
     assert patched(mutate.launcher, pod, job) == expected
 
 
-def edl_mount(pod: mutate.Pod, _job: object) -> Patch:
+def edl_mount(pod: mutate.AdmittedPod, _job: object) -> Patch:
     return mutate.edl_mount(pod)
 
 

@@ -17,7 +17,7 @@ from mpijob_elastic.cli.jobs import explain, table
 from mpijob_elastic.cli.jobs.report import JobReport, QueueReport
 from mpijob_elastic.decide import derive, notices
 from mpijob_elastic.diagnosis import diagnose
-from mpijob_elastic.diagnosis.facts import Explanation, Facts, Look, Pod
+from mpijob_elastic.diagnosis.facts import Explanation, Facts, Look, PodTrouble
 from mpijob_elastic.model.memory import Host, Left, Memory, Scale, pod_fingerprint
 from mpijob_elastic.model.pod import LauncherPhase
 from tests import builders
@@ -130,7 +130,7 @@ PENDING = builders.job(
     config=builders.config(["j-worker-0", "j-worker-1.r2"]),
 )
 UNSCHEDULED = {
-    "j-worker-2": Pod(
+    "j-worker-2": PodTrouble(
         unscheduled="0/3 nodes are available: " + "3 Insufficient nvidia.com/gpu, " * 4
     )
 }

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from mpijob_elastic.cli.jobs import snapshot
-from mpijob_elastic.diagnosis.facts import Pod, Stuck
+from mpijob_elastic.diagnosis.facts import PodTrouble, Stuck
 from tests.product.cli import worlds
 
 ENDED = {"completionTime": worlds.CREATED_TEXT}
@@ -39,12 +39,12 @@ def test_the_state_is_one_word_for_the_conditions(
     assert snapshot.read_job(json.dumps(job).encode()).state == "Terminating"
 
 
-def pod(status: dict[str, Any] | None = None, **metadata: Any) -> Pod:
+def pod(status: dict[str, Any] | None = None, **metadata: Any) -> PodTrouble:
     raw = {"metadata": {"name": "p", **metadata}, "spec": {"nodeName": "n"}, "status": status or {}}
     return snapshot.read_pod(msgspec.json.encode(raw)).state
 
 
-def condition(kind: str, value: str, **words: str) -> Pod:
+def condition(kind: str, value: str, **words: str) -> PodTrouble:
     return pod({"conditions": [{"type": kind, "status": value, **words}]})
 
 
@@ -54,13 +54,17 @@ def waiting(name: str, reason: str, message: str = "") -> dict[str, Any]:
 
 def test_conditions_keep_the_words_of_their_author() -> None:
     lacking = condition("PodScheduled", "False", reason="Unschedulable", message="0/3\nnodes")
-    assert lacking == Pod(unscheduled="0/3 nodes")
-    assert condition("PodScheduled", "False", reason="SchedulingGated") == Pod(
+    assert lacking == PodTrouble(unscheduled="0/3 nodes")
+    assert condition("PodScheduled", "False", reason="SchedulingGated") == PodTrouble(
         unscheduled="SchedulingGated"
     )
-    assert condition("PodScheduled", "True", message="x") == condition("Ready", "True") == Pod()
-    assert condition("Ready", "False", message="unready: [main]") == Pod(unready="unready: [main]")
-    assert snapshot.read_pod(b'{"metadata": {"name": "p"}}').state == Pod()
+    assert (
+        condition("PodScheduled", "True", message="x") == condition("Ready", "True") == PodTrouble()
+    )
+    assert condition("Ready", "False", message="unready: [main]") == PodTrouble(
+        unready="unready: [main]"
+    )
+    assert snapshot.read_pod(b'{"metadata": {"name": "p"}}').state == PodTrouble()
 
 
 def test_a_pod_shows_the_mark_of_its_gang() -> None:

@@ -11,7 +11,7 @@ from prometheus_client.metrics import MetricWrapperBase
 from mpijob_elastic.install import overlays
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.telemetry.metrics import Metrics
-from webhook.admission import Metrics as WebhookMetrics
+from webhook.admission import AdmissionMetrics as WebhookMetrics
 
 METRIC = re.compile(r"\bmpijob_elastic_\w+")
 # Prometheus renames a label that it gives to the pod as well.

@@ -22,7 +22,7 @@ from mpijob_elastic.kube.reader import PAGE
 from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.kubexec import Exec
 from mpijob_elastic.telemetry.metrics import Metrics
-from webhook.admission import Metrics as WebhookMetrics
+from webhook.admission import AdmissionMetrics as WebhookMetrics
 
 RENDERED = [overlays.DEFAULT, *Overlay]
 

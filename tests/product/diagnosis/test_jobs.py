@@ -9,7 +9,7 @@ from msgspec import structs
 
 from mpijob_elastic import names
 from mpijob_elastic.diagnosis import diagnose
-from mpijob_elastic.diagnosis.facts import Facts, Pod, Stuck
+from mpijob_elastic.diagnosis.facts import Facts, PodTrouble, Stuck
 from mpijob_elastic.model import budgets
 from mpijob_elastic.model.budgets import BudgetFacts
 from mpijob_elastic.model.horovodrun import Launch
@@ -181,12 +181,12 @@ def test_nobody_is_told_that_a_job_is_taken_back_that_never_was_ours() -> None:
         ),
         (
             job(launcher=launcher(WAITING)),
-            {"pods": {"j-launcher": Pod(unscheduled="0/1 nodes")}},
+            {"pods": {"j-launcher": PodTrouble(unscheduled="0/1 nodes")}},
             "launcher-stuck wrong: j-launcher cannot be scheduled: 0/1 nodes",
         ),
         (
             job(launcher=launcher(WAITING)),
-            {"pods": {"j-launcher": Pod(stuck=Stuck(container="c", reason="ErrImagePull"))}},
+            {"pods": {"j-launcher": PodTrouble(stuck=Stuck(container="c", reason="ErrImagePull"))}},
             "launcher-stuck wrong: ErrImagePull",
         ),
         (

@@ -10,7 +10,7 @@ from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.decide.state import RENAMED
 from mpijob_elastic.diagnosis import diagnose
-from mpijob_elastic.diagnosis.facts import Facts, Level, Look, Pod, Stuck
+from mpijob_elastic.diagnosis.facts import Facts, Level, Look, PodTrouble, Stuck
 from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Exec, Held
@@ -53,7 +53,9 @@ def last(pod: Worker | None, **facts: Any) -> JobView:
 def stuck(reason: str, message: str = "", *ended: str) -> dict[str, Any]:
     return {
         "pods": {
-            LAST: Pod(stuck=Stuck(container="main", reason=reason, message=message), ended=ended)
+            LAST: PodTrouble(
+                stuck=Stuck(container="main", reason=reason, message=message), ended=ended
+            )
         }
     }
 
@@ -73,13 +75,13 @@ PODS: list[Row] = [
     ),
     (
         last(pending(2)),
-        {"pods": {LAST: Pod(unscheduled=SCHEDULER)}},
+        {"pods": {LAST: PodTrouble(unscheduled=SCHEDULER)}},
         f"not-scheduled wrong: {SCHEDULER}",
     ),
     (
         last(pending(2)),
         {
-            "pods": {LAST: Pod(unscheduled=SCHEDULER)},
+            "pods": {LAST: PodTrouble(unscheduled=SCHEDULER)},
             "new_rules": {LAST: "Worker.template: the required anti-affinity to app=bench"},
         },
         f"not-scheduled wrong: {SCHEDULER}. Worker.template: the required anti-affinity to "
@@ -114,7 +116,7 @@ PODS: list[Row] = [
     ),
     (
         last(worker(2, ready_at=None)),
-        {"pods": {LAST: Pod(unready="containers with unready status: [main]")}},
+        {"pods": {LAST: PodTrouble(unready="containers with unready status: [main]")}},
         "not-ready wrong: [main]",
     ),
     (last(worker(2, ready_at=None)), {}, "not-ready wrong: its node does not respond"),
@@ -133,7 +135,7 @@ PODS: list[Row] = [
     ),
     (
         failures(2),
-        {"pods": {LAST: Pod(message="The node was low on memory")}},
+        {"pods": {LAST: PodTrouble(message="The node was low on memory")}},
         "failed waiting: Failed; Evicted on node n: The node was low on memory*the controller replaces it in 6s",
     ),
     (

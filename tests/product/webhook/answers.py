@@ -23,7 +23,7 @@ from webhook.rules import handlers
 NOTHING = ReviewContext(job=lambda _namespace, _name: None, now=lambda: 0.0, rooms=admission.ALL)
 # The time of every context here.
 NOW = 1_700_000_000.0
-PodRule = Callable[[mutate.Pod, JobFacts | None], Patch]
+PodRule = Callable[[mutate.AdmittedPod, JobFacts | None], Patch]
 
 
 def facts(job: Object) -> JobFacts:
@@ -31,7 +31,7 @@ def facts(job: Object) -> JobFacts:
 
 
 def patch_of(rule: PodRule, pod: Object, job: Object | None) -> Patch:
-    return rule(msgspec.convert(pod, mutate.Pod), facts(job) if job else None)
+    return rule(msgspec.convert(pod, mutate.AdmittedPod), facts(job) if job else None)
 
 
 def own(room: CapabilityAdmission) -> PodRule:

@@ -14,7 +14,7 @@ import pytest
 from tests.faults.waiting import PATIENCE, eventually
 from tests.product.webhook.answers import NOTHING
 from tests.product.webhook.objects import Object, body, launcher_pod, mpi_job
-from webhook.admission import Admission, Metrics
+from webhook.admission import Admission, AdmissionMetrics
 from webhook.listener import Limits, listening
 
 LIMITS = Limits(read_seconds=600.0)
@@ -26,7 +26,7 @@ HEAD = b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
 class Server:
     client: aiohttp.ClientSession
     port: int
-    metrics: Metrics
+    metrics: AdmissionMetrics
     draining: asyncio.Event
     admission: Admission
     writers: list[asyncio.StreamWriter] = field(default_factory=list)
@@ -63,14 +63,14 @@ class Server:
         return metric(self.metrics, f"mpijob_elastic_webhook_reviews_total{labels}")
 
 
-def metric(metrics: Metrics, name: str) -> float:
+def metric(metrics: AdmissionMetrics, name: str) -> float:
     found = [line for line in metrics.render().decode().splitlines() if line.startswith(f"{name} ")]
     return float(found[0].rpartition(" ")[2]) if found else 0.0
 
 
 @asynccontextmanager
 async def serving(limits: Limits = LIMITS) -> AsyncIterator[Server]:
-    metrics, draining = Metrics(), asyncio.Event()
+    metrics, draining = AdmissionMetrics(), asyncio.Event()
     admission = Admission(limits=limits, metrics=metrics, draining=draining, context=NOTHING)
     listen = partial(listening, host="127.0.0.1", port=0, limits=limits, finish_seconds=1.0)
     async with (

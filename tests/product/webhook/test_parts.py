@@ -6,7 +6,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from tests.product.webhook.certificates.material import DAY, NOON, authority, leaf
-from webhook.admission import Metrics
+from webhook.admission import AdmissionMetrics
 from webhook.certificates.serving import Serving
 from webhook.listener import Bodies, Crowded
 from webhook.server import health
@@ -19,7 +19,7 @@ class Setup:
 
     def __init__(self) -> None:
         self.now = NOON
-        self.serving, self.draining, self.metrics = Serving(), asyncio.Event(), Metrics()
+        self.serving, self.draining, self.metrics = Serving(), asyncio.Event(), AdmissionMetrics()
         self.serving.load(PAIR.certificate_pem, PAIR.key_pem)
 
     async def asked(self, path: str) -> tuple[int, str]:

@@ -25,7 +25,7 @@ JOB = running()
 PASS, WAIT, BEGIN = review.UNCHANGED, eviction.DRAINING, None
 
 
-def read(pod: Object) -> eviction.Pod:
+def read(pod: Object) -> eviction.EvictedPod:
     return eviction.pod(json.dumps(pod).encode())
 
 

@@ -24,7 +24,7 @@ from tests.product.capabilities.disruption.evicted import (
 )
 from tests.product.webhook.answers import NOTHING, NOW, knowing, running
 from tests.product.webhook.objects import Object, body, mpi_job
-from webhook.admission import Admission, Metrics
+from webhook.admission import Admission, AdmissionMetrics
 from webhook.listener import Limits as Bounds
 from webhook.listener import listening
 
@@ -129,7 +129,7 @@ async def test_a_pod_that_cannot_be_read_passes(spoiled: Any) -> None:
 async def serving(answering: Evictions | None) -> AsyncIterator[aiohttp.ClientSession]:
     admission = Admission(
         limits=Bounds(),
-        metrics=Metrics(),
+        metrics=AdmissionMetrics(),
         draining=asyncio.Event(),
         context=NOTHING,
         hooks=(answering,) if answering else (),

@@ -10,14 +10,14 @@ from mpijob_elastic.capabilities.et_operator.facts import (
     SCALE_OUTS,
     SCALING,
     TIMEOUT,
-    Request,
+    ScaleRequest,
 )
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.wire import Owned
 from tests.builders import NOW, but, job, pods
 
 
-def asking(name: str, *, owned: bool = True, **facts: Any) -> Request:
+def asking(name: str, *, owned: bool = True, **facts: Any) -> ScaleRequest:
     """One that its job controls."""
     uid = "uid-of-j" if owned else ""
     metadata = Owned(
@@ -28,25 +28,25 @@ def asking(name: str, *, owned: bool = True, **facts: Any) -> Request:
         job="j",
         job_uid=uid,
     )
-    return Request(metadata=metadata, **{"created_at": NOW - 10, "timeout": TIMEOUT, **facts})
+    return ScaleRequest(metadata=metadata, **{"created_at": NOW - 10, "timeout": TIMEOUT, **facts})
 
 
-def scale_in(*indices: int, name: str = "in", **facts: Any) -> Request:
+def scale_in(*indices: int, name: str = "in", **facts: Any) -> ScaleRequest:
     """One that names these workers."""
     return asking(name, resource=SCALE_INS, names=pods(*indices), **facts)
 
 
-def scale_out(count: int, *, name: str = "out", **facts: Any) -> Request:
+def scale_out(count: int, *, name: str = "out", **facts: Any) -> ScaleRequest:
     return asking(name, resource=SCALE_OUTS, count=count, **facts)
 
 
-def started(one: Request, *indices: int, ago: float = 1.0) -> Request:
+def started(one: ScaleRequest, *indices: int, ago: float = 1.0) -> ScaleRequest:
     """The same, while it scales these workers."""
     return but(one, phase=SCALING, pods=pods(*indices), started_at=NOW - ago)
 
 
 def asked(
-    *requests: Request, size: int = 3, by: str = "", parked: tuple[int, ...] = (), **facts: Any
+    *requests: ScaleRequest, size: int = 3, by: str = "", parked: tuple[int, ...] = (), **facts: Any
 ) -> JobView:
     """A job of that size with these requests, whose size was last set by this one; the workers are as `facts` say."""
     view = but(job(size), **{"parked": parked, "scaled_by": by, **facts})

@@ -11,12 +11,12 @@ from mpijob_elastic.capabilities.et_operator.facts import (
     SCALE_OUTS,
     SCALING,
     TIMEOUT,
-    Request,
+    ScaleRequest,
 )
 from mpijob_elastic.kube.resources import Resource
 
 
-def read(resource: Resource, *, owner: str = "", **parts: Any) -> Request:
+def read(resource: Resource, *, owner: str = "", **parts: Any) -> ScaleRequest:
     owners = (
         [{"apiVersion": owner, "kind": "MPIJob", "name": "j", "uid": "u", "controller": True}]
         if owner

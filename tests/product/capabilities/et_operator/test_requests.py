@@ -16,7 +16,7 @@ from mpijob_elastic.capabilities.et_operator.facts import (
     SCALING,
     SUCCEEDED,
     UNDONE,
-    Request,
+    ScaleRequest,
 )
 from mpijob_elastic.capabilities.et_operator.wishes import say
 from mpijob_elastic.decide import decide
@@ -58,7 +58,7 @@ def test_first_it_belongs_to_the_job() -> None:
     ],
 )
 def test_a_request_that_the_job_may_not_own_is_answered_without_the_owner(
-    requests: tuple[Request, ...], plan: str
+    requests: tuple[ScaleRequest, ...], plan: str
 ) -> None:
     view = replace(asked(*requests), refused={OwnRequest: ""})
     assert plan in does(view)
@@ -226,7 +226,7 @@ FILL = Scaling(autoscale=Autoscale(fill=True))
     ],
 )
 def test_a_size_that_somebody_else_sets_is_left_alone(
-    one: Request, facts: dict[str, Any], why: str
+    one: ScaleRequest, facts: dict[str, Any], why: str
 ) -> None:
     view = asked(one, **facts)
     assert said(view).startswith(f"{FAILED}: {why}")

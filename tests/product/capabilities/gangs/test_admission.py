@@ -11,8 +11,8 @@ from mpijob_elastic.capabilities.gangs.admission import (
     GANG_FIELD,
     QUEUE_FIELD,
     GangAdmission,
-    Queue,
     Status,
+    VolcanoQueue,
     read_queue,
 )
 from mpijob_elastic.capabilities.gangs.facts import GANG
@@ -38,7 +38,7 @@ class Seen(Lookup):
         return (
             None
             if state is None
-            else Queue(metadata=ObjectMeta(name=name), status=Status(state=state))
+            else VolcanoQueue(metadata=ObjectMeta(name=name), status=Status(state=state))
         )
 
 

@@ -3,14 +3,14 @@
 from datetime import UTC, datetime, timedelta
 
 from webhook.certificates import pairs
-from webhook.certificates.decision import Content, Policy
+from webhook.certificates.decision import CertificatePolicy, Content
 from webhook.certificates.pairs import Lifetimes, Pair
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 LIFETIMES = Lifetimes(authority=timedelta(days=360), leaf=timedelta(days=6))
 HOST = "mpijob-elastic-webhook.mpijob-elastic.svc"
-POLICY = Policy(hosts=frozenset({HOST}), lifetimes=LIFETIMES)
+POLICY = CertificatePolicy(hosts=frozenset({HOST}), lifetimes=LIFETIMES)
 
 
 def authority(*, now: datetime = NOON) -> Pair:

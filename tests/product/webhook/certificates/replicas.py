@@ -20,7 +20,7 @@ from tests.doubles.api import Object, TinyApi, refused
 from tests.doubles.direct import DirectClient, Sent
 from tests.product.webhook.certificates.material import HOST, NOON
 from webhook.certificates import pairs
-from webhook.certificates.decision import Content, Policy
+from webhook.certificates.decision import CertificatePolicy, Content
 from webhook.certificates.pairs import Lifetimes
 from webhook.certificates.rotation import Clocks, Rotation, Timing
 from webhook.certificates.serving import Serving
@@ -139,7 +139,7 @@ class Replica:
             client=DirectClient(world.answer),
             namespace=names.NAMESPACE,
             serving=self.serving,
-            policy=Policy(hosts=frozenset({HOST}), lifetimes=LIFETIMES),
+            policy=CertificatePolicy(hosts=frozenset({HOST}), lifetimes=LIFETIMES),
             timing=timing,
             clocks=Clocks(wall=world.wall, monotonic=world.monotonic),
         )
