@@ -233,14 +233,20 @@ def _extension_points(trees: Mapping[PurePath, ast.Module]) -> Iterator[str]:
 def _used_once(
     name: str, base: _Class, classes: Mapping[str, list[_Class]]
 ) -> Iterator[tuple[str, str]]:
+    """Yield the members that one capability, or one file outside the capabilities, defines."""
     users = defaultdict[str, set[str]](set)
     for found in _below(name, classes):
-        if found.path.is_relative_to(CAPABILITIES):
-            for member in base.members & found.members:
-                users[member].add(found.path.relative_to(CAPABILITIES).parts[0])
+        for member in base.members & found.members:
+            users[member].add(_user(found.path))
     for member, capabilities in sorted(users.items()):
         if len(capabilities) == 1:
             yield member, capabilities.pop()
+
+
+def _user(path: PurePath) -> str:
+    if path.is_relative_to(CAPABILITIES):
+        return path.relative_to(CAPABILITIES).parts[0]
+    return str(path)
 
 
 def _base(name: str, path: PurePath, classes: Mapping[str, list[_Class]]) -> _Class:

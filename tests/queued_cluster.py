@@ -88,7 +88,9 @@ class Cluster(TinyApi):
         self.ranks: set[str] = set()
         self._known: dict[str, tuple[bytes, Object]] = {}
         self.hook = self._before
-        context = ReviewContext(job=self._facts, now=lambda: self.now, rooms=admission.ALL)
+        context = ReviewContext(
+            job=self._facts, now=lambda: self.now, rooms=admission.ALL, taken=admission.TAKEN
+        )
         self._mutating, self._validating = handlers.mutating(context), handlers.validating(context)
 
     def all(self, resource: Resource) -> list[Object]:

@@ -47,8 +47,7 @@ class Watched(Lookup):
             resource: WhileServed(
                 client, resource, WatchCache(client, resource, decode=read, random=random)
             )
-            for one in admission.ALL
-            for resource, read in one.watches.items()
+            for resource, read in admission.WATCHES
         }
 
     def job(self, namespace: str, name: str) -> JobFacts | None:

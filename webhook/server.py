@@ -126,6 +126,7 @@ async def running(settings: WebhookSettings) -> AsyncIterator[Running]:
             now=time.time,
             lookup=watched,
             rooms=rooms.ALL,
+            taken=rooms.TAKEN,
             restores_labels=settings.restores_labels,
         )
         metrics.unreadable.set_function(watched.unreadable)

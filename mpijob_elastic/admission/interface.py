@@ -3,11 +3,9 @@
 By default a capability adds nothing.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import chain
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from mpijob_elastic.admission.json_patch import Patch
 from mpijob_elastic.admission.mutate import AdmittedPod
@@ -37,11 +35,6 @@ class Lookup:
 
 class CapabilityAdmission:
     """The part of one capability at admission."""
-
-    #: The cluster-wide resources that it looks up, and the readers of their JSON.
-    watches: ClassVar[Mapping[Resource, Callable[[bytes], KubeObject]]] = {}
-    #: How labels of pods begin that somebody else reads as their own, and writes at admission.
-    taken: ClassVar[tuple[str, ...]] = ()
 
     def patched(self, _pod: AdmittedPod, _job: JobFacts) -> Patch:
         """Return the patch for a new launcher or worker; `_job`: the MPIJob as last seen."""
@@ -74,10 +67,6 @@ class CapabilityAdmission:
         """
         return ()
 
-    def edits(self, _new: JobFacts, _old: JobFacts) -> Iterable[str]:
-        """Yield warnings on the effects of an edit of a job that has started."""
-        return ()
-
 
 @dataclass(frozen=True, kw_only=True)
 class ReviewContext:
@@ -96,13 +85,10 @@ class ReviewContext:
     lookup: Lookup = field(default_factory=Lookup)
     #: What capabilities add.
     rooms: Sequence[CapabilityAdmission] = ()
+    #: How labels of pods begin that another program reads as its own, and writes at admission.
+    taken: tuple[str, ...] = ()
     #: The labels of pod templates are put back on new pods.
     restores_labels: bool = True
-
-    @cached_property
-    def taken(self) -> tuple[str, ...]:
-        """How labels of pods begin that a capability reads as its own."""
-        return tuple(chain.from_iterable(one.taken for one in self.rooms))
 
 
 class ReviewHook(Protocol):

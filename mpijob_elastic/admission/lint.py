@@ -90,8 +90,6 @@ def _findings(
     yield from _values(job)
     yield from _of_policy(about)
     for known in about.asked:
-        if known.elastic_only and not about.acts_elastic:
-            yield f"{known.elastic_only} has no effect: this job is not elastic"
         yield from known.findings(about)
     for one in rooms:
         yield from one.findings(job, about)
@@ -99,7 +97,10 @@ def _findings(
 
 def _needs_elastic(job: MPIJob, about: JobFacts) -> bool:
     """Tell whether the MPIJob asks for something that needs an elastic job."""
-    if about.policy.parked or any(known.sized for known in about.asked):
+    if about.policy.parked:
+        return True
+    rules = (known.size_rule for known in about.asked)
+    if any(rule.needs_elastic for rule in rules if rule):
         return True
     return any(key in job.metadata.annotations for key in _ASKING)
 

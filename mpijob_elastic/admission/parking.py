@@ -195,7 +195,8 @@ def _reasons_of_size(new: JobFacts, old: JobFacts | None = None) -> Iterator[str
             f"leaves {new.workers} of {new.replicas} workers, below "
             f"{source}; park fewer, or add workers"
         )
-    if any(known.resizes for known in new.asked):
+    rules = (known.size_rule for known in new.asked)
+    if any(rule.chooses for rule in rules if rule):
         yield "autoscaling counts parked workers, too; remove mpijob-elastic/autoscale first"
 
 

@@ -10,9 +10,13 @@ from mpijob_elastic.admission.allowed_sizes import SizesAdmission
 from mpijob_elastic.admission.interface import CapabilityAdmission, ReviewContext, ReviewHook
 from mpijob_elastic.admission.parking import ParkingAdmission
 from mpijob_elastic.capabilities.disruption.hook import Evictions
+from mpijob_elastic.capabilities.gangs.admission import WATCHED as VOLCANO_QUEUES
 from mpijob_elastic.capabilities.gangs.admission import GangAdmission
+from mpijob_elastic.capabilities.kueue.admission import TAKEN as QUEUE_LABELS
 from mpijob_elastic.capabilities.kueue.admission import KueueAdmission
 from mpijob_elastic.capabilities.run_policy.admission import RunPolicyAdmission
+from mpijob_elastic.kube.meta import KubeObject
+from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.writer import ApiWriter
 
 ALL: tuple[CapabilityAdmission, ...] = (
@@ -22,6 +26,10 @@ ALL: tuple[CapabilityAdmission, ...] = (
     SizesAdmission(),
     ParkingAdmission(),
 )
+# How labels of pods begin that another program reads as its own, and writes at admission.
+TAKEN: tuple[str, ...] = (QUEUE_LABELS,)
+# The cluster-wide resources that capabilities look up, with the readers of their JSON.
+WATCHES: tuple[tuple[Resource, Callable[[bytes], KubeObject]], ...] = (VOLCANO_QUEUES,)
 # Hooks answer reviews at a secret path, because their answers change an object.
 HOOKS = (Evictions,)
 # Kinds of objects that only hooks review.

@@ -20,7 +20,7 @@ import typer
 
 from mpijob_elastic import names
 from mpijob_elastic.cli import app, work
-from mpijob_elastic.cli.target import Where, reached
+from mpijob_elastic.cli.target import Where
 from mpijob_elastic.kube.errors import KubeError
 from mpijob_elastic.model import phrases
 from mpijob_elastic.telemetry.terminal import printable, say
@@ -41,7 +41,7 @@ def jobs(context: typer.Context, incomplete: str) -> Choices:
     """Return the jobs of the namespace whose names begin with `incomplete`."""
 
     async def found() -> Choices:
-        async with reached(_where(context)) as (client, namespace):
+        async with work.connection.reached(_where(context)) as (client, namespace):
             read = await work.snapshot.jobs(client, work.snapshot.Selection(namespace=namespace))
         return [
             (job.metadata.name, f"{job.state}, {phrases.workers(job.facts.replicas)}")
@@ -112,7 +112,7 @@ def _of_job(
     context: typer.Context, incomplete: str, chosen: Callable[[JobView], Iterable[int]]
 ) -> Choices:
     async def found() -> Choices:
-        async with reached(_where(context)) as (client, namespace):
+        async with work.connection.reached(_where(context)) as (client, namespace):
             # While an option's value is completed, click has not yet parsed the arguments.
             job = context.params.get("job") or " ".join(context.args[:1])
             view = (await work.snapshot.fetch_job(client, namespace, job)).view

@@ -18,6 +18,7 @@ PLACES = {
     "write_change": "mpijob_elastic.cli.jobs.write_change",
     "size_request": "mpijob_elastic.cli.jobs.size_request",
     "client": "mpijob_elastic.kube.client",
+    "connection": "mpijob_elastic.cli.connection",
     "conversion_files": "upgrade.conversion_files",
     "dashboard": "mpijob_elastic.cli.dashboard.server",
     "deletion": "mpijob_elastic.cli.jobs.deletion",
@@ -47,6 +48,7 @@ PLACES = {
 if TYPE_CHECKING:
     from mpijob_elastic import capabilities
     from mpijob_elastic.capabilities import live
+    from mpijob_elastic.cli import connection
     from mpijob_elastic.cli.dashboard import server as dashboard
     from mpijob_elastic.cli.jobs import (
         deletion,

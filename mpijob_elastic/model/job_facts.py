@@ -7,6 +7,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from itertools import chain, count, islice
 from typing import TypeVar
 
@@ -28,6 +29,18 @@ GLOO_TIMEOUT = "HOROVOD_GLOO_TIMEOUT_SECONDS"
 LIMITS: Mapping[str, str] = {"np": "-np", "min_np": "--min-np", "max_np": "--max-np"}
 
 
+@dataclass(frozen=True, kw_only=True)
+class SizeRule:
+    """How a capability sets the size of a job."""
+
+    #: It chooses the size. False if it only sets back a size that cannot be reached.
+    chooses: bool
+    #: The MPIJob asks for something that needs an elastic job.
+    needs_elastic: bool
+    #: The cause of the sizes that it sets, in a word for the history.
+    cause: str
+
+
 class CapabilityFacts:
     """What an MPIJob asks of an optional capability, immutable and comparable.
 
@@ -46,29 +59,14 @@ class CapabilityFacts:
         return True
 
     @property
-    def sized(self) -> bool:
-        """True if the MPIJob asks for something that needs an elastic job."""
-        return False
-
-    @property
-    def resizes(self) -> bool:
-        """True if the MPIJob asks for something that changes the size of the job."""
-        return False
-
-    @property
     def queued(self) -> bool:
         """True if a queue decides when the pods may start; `gate` holds them until then."""
         return False
 
     @property
-    def size_cause(self) -> str:
-        """Why the capability sets the size, in a word for the history."""
-        return ""
-
-    @property
-    def elastic_only(self) -> str:
-        """The capability's annotation, if it has no effect on a job that is not elastic."""
-        return ""
+    def size_rule(self) -> SizeRule | None:
+        """How the capability sets the size of the job; None if it does not."""
+        return None
 
     def findings(self, _job: "JobFacts") -> Iterable[str]:
         """Yield more warnings for the webhook: what is asked for has no effect, or a bad one."""

@@ -117,7 +117,6 @@ def _of_edit(
     new, rooms = edit.new, context.rooms
     if old.reported:
         yield from _changes(new, old)
-        yield from (said for one in rooms for said in one.edits(new, old))
     yield from lint.updated(
         edit.job, before, new=new, old=old, rooms=rooms, size_stands=size_stands
     )

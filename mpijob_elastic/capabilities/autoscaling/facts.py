@@ -10,7 +10,7 @@ https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/horizonta
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -20,7 +20,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource
 from mpijob_elastic.model import phrases
-from mpijob_elastic.model.job_facts import CapabilityFacts, JobFacts
+from mpijob_elastic.model.job_facts import CapabilityFacts, JobFacts, SizeRule
 from mpijob_elastic.model.policy import Annotation
 
 # On an MPIJob, written by users.
@@ -102,32 +102,26 @@ class Scaling(CapabilityFacts):
     scale_timeout: float | None = None
 
     @property
-    def sized(self) -> bool:
-        """True if a size that cannot be reached is set back.
+    def size_rule(self) -> SizeRule:
+        """How the size is set: by what scales the job, or back to one that can be reached.
 
-        `autoscale` does not count: at admission it says itself that it has no effect.
+        `autoscale` needs no warning of its own at admission: `findings` says that it has no effect.
         """
-        return self.scale_timeout is not None
-
-    @property
-    def resizes(self) -> bool:
-        """True if something other than the job's user chooses the size."""
-        return self.autoscale is not None
-
-    @property
-    def size_cause(self) -> str:
-        """The cause of the sizes that it sets."""
-        return "fill" if self.fill else "timeout"
+        return SizeRule(
+            chooses=self.autoscale is not None,
+            needs_elastic=self.scale_timeout is not None,
+            cause="fill" if self.fill else "timeout",
+        )
 
     @property
     def fill(self) -> bool:
         """True if the job fills idle nodes."""
         return self.autoscale is not None and self.autoscale.fill
 
-    @property
-    def elastic_only(self) -> str:
-        """The annotation, where it chooses the size."""
-        return AUTOSCALE if self.autoscale else ""
+    def findings(self, job: JobFacts) -> Iterable[str]:
+        """Yield a warning if nothing can choose the size of the job."""
+        if self.autoscale and not job.acts_elastic:
+            yield f"{AUTOSCALE} has no effect: this job is not elastic"
 
 
 def scaling(job: JobFacts) -> Scaling:

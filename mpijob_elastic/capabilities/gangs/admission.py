@@ -1,7 +1,6 @@
 """Gangs: marks for a job's pods, and mistakes in what an MPIJob asks of a gang scheduler; pure."""
 
 from collections.abc import Iterator, Mapping
-from typing import ClassVar
 
 import msgspec
 
@@ -49,10 +48,12 @@ class VolcanoQueue(msgspec.Struct, frozen=True):
 read_queue = msgspec.json.Decoder(VolcanoQueue).decode
 
 
+# What it looks up in the whole cluster, and the reader of its JSON.
+WATCHED = (gang.VOLCANO_QUEUES, read_queue)
+
+
 class GangAdmission(CapabilityAdmission):
     """What the webhook does for a gang."""
-
-    watches: ClassVar = {gang.VOLCANO_QUEUES: read_queue}
 
     def patched(self, pod: AdmittedPod, job: JobFacts) -> Patch:
         """Return a patch that gives a launcher or worker the marks of its gang.

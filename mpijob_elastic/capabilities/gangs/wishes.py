@@ -117,22 +117,27 @@ def of(view: JobView, group: PodGroup, *, now: float) -> Iterator[Leave | Relaun
         return
     started_at = launcher.facts.started_at if view.driver_running else None
     if started_at is not None and gang.ONE_BY_ONE.items() <= group.annotations.items():
-        for worker in view.workers:
-            is_early = worker.facts.created_at <= started_at + CHANGED_WITHIN
-            if is_early and worker.facts.grouped and worker.unscheduled and not worker.facts.gates:
-                why = "because its scheduler tries no pod again that waited when the gang started"
-                yield Leave(
-                    by=AUTHOR,
-                    pod=worker.name,
-                    kind=LeaveKind.REPLACE,
-                    why=why,
-                    after=_left_until(worker, now=now),
-                )
+        forgotten = (worker for worker in view.workers if _is_forgotten(worker, started_at))
+        for worker in forgotten:
+            yield Leave(
+                by=AUTHOR,
+                pod=worker.name,
+                kind=LeaveKind.REPLACE,
+                why="because its scheduler tries no pod again that waited when the gang started",
+                after=_left_until(worker, now=now),
+            )
     may_start = launcher.facts.grouped and not (launcher.facts.node or launcher.facts.gates)
     placed = sum(bool(worker.facts.node) for worker in view.workers)
     if asked.scheduler == gang.KOORDINATOR and may_start and 0 < group.min_member <= placed:
         why = "was left out when its gang started, and its scheduler does not try it again"
         yield Relaunch(by=AUTHOR, why=why, after=_left_until(launcher, now=now))
+
+
+def _is_forgotten(worker: Worker, started_at: float) -> bool:
+    """Tell whether a worker of the gang waited for a node when the gang started."""
+    if not worker.facts.grouped or worker.facts.gates or not worker.unscheduled:
+        return False
+    return worker.facts.created_at <= started_at + CHANGED_WITHIN
 
 
 def notes(view: JobView, group: PodGroup | None, *, serves: bool | None) -> Iterator[Note]:

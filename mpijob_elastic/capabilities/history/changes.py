@@ -112,24 +112,32 @@ def following(state: JobState, sized: Sized, published: Collection[str]) -> Foll
     asked, is_complete = _asked(state, base, sized), listed == {*view.wanted_names}
     if not (is_list_new or is_complete or len(asked) > 1):
         asked = []  # the next change of the list brings it
-    over, still = _split(asked or base.changes)
+    changes = _followed(state, asked, asked or base.changes, listed)
+    if not asked:
+        is_same = changes == base.changes
+        return kept if is_same else _shortened(replace(base, changes=changes))
+    marked = history.read_change(sized.change)
+    known = marked.key if marked else base.marked
+    return _shortened(replace(_first(view), marked=known, changes=changes))
+
+
+def _followed(
+    state: JobState, asked: Sequence[Change], changes: Sequence[Change], listed: Collection[str]
+) -> tuple[Change, ...]:
+    """Return the changes to follow once these pods are listed; `asked` are new changes of size."""
+    over, still = _split(changes)
+    is_list_new = listed != state.view.host_of.keys()
     if is_list_new and (lost := _lost(state, listed)):
-        over = asked[:-1]
+        over = [*asked[:-1]]
         still = [*(change for change in still if not _is_over(change)), lost]
-    if is_complete:
+    if listed == {*state.view.wanted_names}:
         still = [_listed(state, change) for change in still]
     if is_list_new:
         still[-1:] = [_cut_at_once(state, change, listed) for change in still[-1:]]
     elif not asked:
         still = [_trained(state, change) for change in still]
         still[-1:] = [_cut(state, change) for change in still[-1:]]
-    changes = (*over, *still)[-MOST:]
-    if not asked and changes == base.changes:
-        return kept
-    if asked:
-        marked = history.read_change(sized.change)
-        base = replace(_first(view), marked=marked.key if marked else base.marked)
-    return _shortened(replace(base, changes=changes))
+    return (*over, *still)[-MOST:]
 
 
 def _split(changes: Sequence[Change]) -> tuple[list[Change], list[Change]]:
@@ -240,7 +248,8 @@ def _last_at(state: JobState, base: Followed, marked: Change | None) -> float:
 
 def _cause(view: JobView, sized: Sized) -> str:
     if sized.by == names.PROGRAM:
-        return next((known.size_cause for known in view.facts.asked if known.size_cause), _USER)
+        rules = (known.size_rule for known in view.facts.asked)
+        return next((rule.cause for rule in rules if rule), _USER)
     return _HPA if sized.is_hpa else _USER
 
 

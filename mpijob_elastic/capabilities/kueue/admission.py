@@ -3,9 +3,13 @@
 from collections.abc import Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.admission.interface import CapabilityAdmission
+from mpijob_elastic.admission.interface import CapabilityAdmission, Lookup
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE, Asked
 from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.mpijob import MPIJob
+
+# How the labels of pods begin that Kueue reads as its own.
+TAKEN = "kueue.x-k8s.io/"
 
 
 class KueueAdmission(CapabilityAdmission):
@@ -14,10 +18,12 @@ class KueueAdmission(CapabilityAdmission):
     Kueue's own webhook, which has run before, handles the labels of Kueue.
     """
 
-    taken = ("kueue.x-k8s.io/",)
-
-    def edits(self, new: JobFacts, old: JobFacts) -> Iterator[str]:
-        """Yield a warning on what an edit does to the quota of a job."""
+    def warnings(
+        self, _job: MPIJob, new: JobFacts, old: JobFacts | None, _lookup: Lookup
+    ) -> Iterator[str]:
+        """Yield a warning on what an edit does to the quota of a job that has started."""
+        if old is None or not old.reported:
+            return
         queue, former = (new.of(Asked) or Asked()).queue, (old.of(Asked) or Asked()).queue
         if queue != former:
             after = (

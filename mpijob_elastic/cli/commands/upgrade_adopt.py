@@ -10,7 +10,7 @@ from mpijob_elastic.cli.cluster import INTERRUPTED, connected, tell
 from mpijob_elastic.cli.cluster_command import cluster_command
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.options import StepTimeout, Yes
-from mpijob_elastic.cli.target import Where, namespace_of
+from mpijob_elastic.cli.target import Where
 from mpijob_elastic.telemetry.terminal import say
 
 
@@ -37,7 +37,7 @@ async def adopt(
     Exit codes: 0 done, or not needed; 1 refused (not confirmed, no rights); 2 wrong usage; 4 not in
     time, or no answer from the API server; 130 Ctrl-C.
     """
-    namespace = namespace_of(where)
+    namespace = work.connection.namespace_of(where)
 
     def ask() -> bool:
         return yes or typer.confirm("Delete the launcher?")

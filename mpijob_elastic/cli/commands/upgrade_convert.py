@@ -10,7 +10,7 @@ from mpijob_elastic.cli import work
 from mpijob_elastic.cli.cluster import INTERRUPTED, connected
 from mpijob_elastic.cli.cluster_command import cluster_command
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.target import Where, namespace_of
+from mpijob_elastic.cli.target import Where
 from mpijob_elastic.telemetry.terminal import say
 
 
@@ -55,7 +55,7 @@ async def convert(
         found = work.conversion_files.convert(source)
     else:
         assert live is not None
-        namespace = namespace_of(where)
+        namespace = work.connection.namespace_of(where)
         async with connected(where) as client:
             found = [await work.conversion_files.convert_live(client, live, namespace)]
     is_done = work.conversion_files.write(found, output, say=partial(say, err=True))

@@ -12,11 +12,12 @@ from typing import Any
 
 from aiohttp import web
 
+from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.dashboard import guard, post, streams
 from mpijob_elastic.cli.dashboard.streams import Channel
 from mpijob_elastic.cli.jobs.live import Key
 from mpijob_elastic.cli.jobs.snapshot import Selection, fetch_job
-from mpijob_elastic.cli.target import Where, reached
+from mpijob_elastic.cli.target import Where
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.writer import ApiWriter

@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 
 import typer
 
+from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import snapshot, table
 from mpijob_elastic.cli.jobs.snapshot import Selection, Snapshot
-from mpijob_elastic.cli.target import Where, reached
+from mpijob_elastic.cli.target import Where
 from mpijob_elastic.decide import derive
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import MPI_JOBS

@@ -12,10 +12,11 @@ from typing import TypeVar
 import msgspec
 
 from mpijob_elastic import capabilities, names
+from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.jobs import at_work, dependencies, exec_probes, table
 from mpijob_elastic.cli.jobs.report import UNREADABLE
 from mpijob_elastic.cli.jobs.snapshot import Snapshot, cannot_show, fetch_job
-from mpijob_elastic.cli.target import Where, reached
+from mpijob_elastic.cli.target import Where
 from mpijob_elastic.diagnosis import diagnose, logged_ranks
 from mpijob_elastic.diagnosis.facts import (
     Explanation,

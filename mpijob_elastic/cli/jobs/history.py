@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.jobs import snapshot, table
-from mpijob_elastic.cli.target import Where, reached
+from mpijob_elastic.cli.target import Where
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS

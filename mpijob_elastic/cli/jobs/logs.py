@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from mpijob_elastic import names
+from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.jobs import exec_probes, pods
 from mpijob_elastic.cli.jobs.pods import LauncherPod, NotStarted
 from mpijob_elastic.cli.jobs.snapshot import NoSuchJob, SeenJob
-from mpijob_elastic.cli.target import Where, reached
+from mpijob_elastic.cli.target import Where
 from mpijob_elastic.diagnosis.logged_ranks import Lives, printed_rank
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader

@@ -11,10 +11,11 @@ import sys
 from dataclasses import dataclass
 
 from mpijob_elastic import names
+from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.jobs import snapshot
 from mpijob_elastic.cli.jobs.explain import NoSuchWorker
 from mpijob_elastic.cli.jobs.snapshot import SeenJob, SeenPod
-from mpijob_elastic.cli.target import Where, reached
+from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader

@@ -12,13 +12,14 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import pods, write_change
 from mpijob_elastic.cli.jobs.pods import NotStarted
 from mpijob_elastic.cli.jobs.size_request import SizeRequest, sized
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
 from mpijob_elastic.cli.jobs.write_change import Patience
-from mpijob_elastic.cli.target import Where, reached
+from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.exec import exec_in_pod

@@ -14,13 +14,14 @@ from rich.text import Text
 
 from mpijob_elastic import names
 from mpijob_elastic.cli import exit_codes
+from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import at_work, snapshot, table
 from mpijob_elastic.cli.jobs.at_work import AtWork
 from mpijob_elastic.cli.jobs.live import follow
 from mpijob_elastic.cli.jobs.report import MISSING, JobReport, shown
 from mpijob_elastic.cli.jobs.snapshot import Selection, Snapshot
-from mpijob_elastic.cli.target import Where, reached
+from mpijob_elastic.cli.target import Where
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.telemetry.terminal import printable, say

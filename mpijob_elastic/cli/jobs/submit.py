@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mpijob_elastic import capabilities, names
+from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import at_work, pod_fields, table
 from mpijob_elastic.cli.jobs.pod_fields import PodWords
 from mpijob_elastic.cli.jobs.write_change import MANAGER
-from mpijob_elastic.cli.target import Where, reached
+from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import MPI_JOBS

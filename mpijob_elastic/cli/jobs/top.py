@@ -9,11 +9,12 @@ from typing import Literal
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.jobs import pods, snapshot, table
 from mpijob_elastic.cli.jobs.exec_probes import PATIENCE, each
 from mpijob_elastic.cli.jobs.pods import NotStarted
 from mpijob_elastic.cli.jobs.snapshot import SeenPod
-from mpijob_elastic.cli.target import Where, reached
+from mpijob_elastic.cli.target import Where
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.exec import exec_in_pod
 from mpijob_elastic.kube.meta import ObjectMeta

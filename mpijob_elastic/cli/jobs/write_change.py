@@ -17,12 +17,13 @@ from msgspec.structs import replace
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.shown import SIZINGS
+from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import at_work, dependencies, explain
 from mpijob_elastic.cli.jobs.at_work import Leader
 from mpijob_elastic.cli.jobs.snapshot import Snapshot, fetch_job
 from mpijob_elastic.cli.jobs.waiting import THERE, Goal, JobMoment, Show, wait
-from mpijob_elastic.cli.target import Where, reached
+from mpijob_elastic.cli.target import Where
 from mpijob_elastic.decide import derive
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.diagnosis.facts import Level

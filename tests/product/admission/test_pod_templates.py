@@ -11,7 +11,7 @@ import pytest
 from lab.operator import objects
 from mpijob_elastic import names
 from mpijob_elastic.admission import mutate, pod_templates, review
-from mpijob_elastic.capabilities.kueue.admission import KueueAdmission
+from mpijob_elastic.capabilities import admission
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.names import SUSPEND
 from tests.product.webhook.answers import knowing, patched, verdict
@@ -136,7 +136,7 @@ MALFORMED = (
     "key", ["mpi-job-name", NEWER, "replica-index", LABEL_QUEUE, names.ENABLED, *MALFORMED]
 )
 def test_what_others_read_as_their_own_and_what_is_no_label_is_left_out(key: str) -> None:
-    rule = partial(pod_templates.missing_labels, taken=KueueAdmission.taken)
+    rule = partial(pod_templates.missing_labels, taken=admission.TAKEN)
     assert patched(rule, worker_pod(), labelled({key: "x"})) == worker_pod()
 
 

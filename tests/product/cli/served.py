@@ -7,8 +7,9 @@ from typing import Any
 from aiohttp import web
 
 from mpijob_elastic import names
+from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.dashboard import server
-from mpijob_elastic.cli.target import Where, reached
+from mpijob_elastic.cli.target import Where
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, ROLES, Resource
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
 from tests.doubles.api import TinyApi, merged, refused

@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import at_work, show, submit
 from mpijob_elastic.cli.jobs.at_work import AtWork, Leader
 from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
-from mpijob_elastic.cli.target import Where, reached
+from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube.lease import micro_time
 from mpijob_elastic.kube.resources import LEASES, MPI_JOBS

@@ -5,9 +5,10 @@ from contextlib import aclosing
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE, WORKLOADS
+from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.jobs.live import Key, Live, follow
 from mpijob_elastic.cli.jobs.snapshot import Selection
-from mpijob_elastic.cli.target import Where, reached
+from mpijob_elastic.cli.target import Where
 from mpijob_elastic.decide import derive
 from mpijob_elastic.decide.shown import shown_of
 from mpijob_elastic.kube.resources import MPI_JOBS

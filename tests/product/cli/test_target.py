@@ -6,7 +6,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from mpijob_elastic.cli import app, target
+from mpijob_elastic.cli import app, connection, target
 
 
 def kubeconfig(path: Path, *, current: str = "first", **more: str) -> Path:
@@ -58,7 +58,8 @@ def test_the_namespace_is_the_contexts(
     tmp_path: Path, current: str, context: str | None, namespace: str
 ) -> None:
     assert (
-        target.default_namespace(kubeconfig(tmp_path / "k", current=current), context) == namespace
+        connection.default_namespace(kubeconfig(tmp_path / "k", current=current), context)
+        == namespace
     )
 
 
@@ -70,9 +71,9 @@ def test_several_files_are_read_as_one_and_the_first_with_a_current_context_choo
         kubeconfig(tmp_path / "second", current="second"),
     )
     first = kubeconfig(tmp_path / "first")
-    assert target.default_namespace(Path(f"{first}:{tmp_path / 'missing'}"), None) == "ml"
-    assert target.default_namespace(Path(f"{none}:{second}:{first}"), None) == "default"
-    assert target.default_namespace(Path(f"{none}:{first}:{second}"), None) == "ml"
+    assert connection.default_namespace(Path(f"{first}:{tmp_path / 'missing'}"), None) == "ml"
+    assert connection.default_namespace(Path(f"{none}:{second}:{first}"), None) == "default"
+    assert connection.default_namespace(Path(f"{none}:{first}:{second}"), None) == "ml"
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,7 @@ async def test_what_the_user_said_comes_first(
     tmp_path: Path, where: dict[str, str], namespace: str | None
 ) -> None:
     file = kubeconfig(tmp_path / "k")
-    async with target.reached(target.Where(kubeconfig=file, **where)) as (client, found):  # type: ignore[arg-type]
+    async with connection.reached(target.Where(kubeconfig=file, **where)) as (client, found):  # type: ignore[arg-type]
         assert found == namespace
         assert client.host == "http://127.0.0.1:1"
 

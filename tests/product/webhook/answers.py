@@ -20,7 +20,9 @@ from tests.product.webhook.objects import body, mpi_job
 from webhook.rules import handlers
 
 # What a webhook answers that has seen nothing of the cluster.
-NOTHING = ReviewContext(job=lambda _namespace, _name: None, now=lambda: 0.0, rooms=admission.ALL)
+NOTHING = ReviewContext(
+    job=lambda _namespace, _name: None, now=lambda: 0.0, rooms=admission.ALL, taken=admission.TAKEN
+)
 # The time of every context here.
 NOW = 1_700_000_000.0
 PodRule = Callable[[mutate.AdmittedPod, JobFacts | None], Patch]
@@ -54,6 +56,7 @@ def knowing(job: Object | None = None, *, quotas: Sequence[QuotaFacts] = ()) -> 
         quotas=lambda _namespace: quotas,
         now=lambda: NOW,
         rooms=admission.ALL,
+        taken=admission.TAKEN,
     )
 
 

@@ -10,9 +10,10 @@ from typing import Any
 import aiohttp
 import pytest
 
+from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.dashboard import server
 from mpijob_elastic.cli.jobs import snapshot
-from mpijob_elastic.cli.target import Where, reached
+from mpijob_elastic.cli.target import Where
 from tests.faults.waiting import PATIENCE
 from tests.product.cli import worlds
 from tests.product.cli.cluster import Answers, Commands, forbidden, serving, world
