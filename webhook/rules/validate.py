@@ -71,16 +71,8 @@ def judged(
     """
     job, new, before, old = edit.job, edit.new, edit.before, edit.old
     rooms, lookup = context.rooms, context.lookup
-    of_rooms = [fault for one in rooms for fault in one.refusals(job, new, old, lookup)]
     no_workers = _no_workers(job, new, lost)
-    refusals = (
-        *(_no_pods(new) if old is None else ()),
-        *_bad_annotations(new, old),
-        *_out_of_bounds(new, old, of_rooms, no_workers),
-        *_past_the_gate(job, new, before, old),
-        *_no_room(job, new, before, old),
-        *of_rooms,
-    )
+    refusals = _refusals(edit, context, no_workers)
     if old and old.finished:
         return Verdict(refusals=refusals)
     is_refused = refuses_size(refusals)
@@ -98,6 +90,22 @@ def judged(
     if size_stands:
         warnings += budgets.warnings(new, old, lookup)
     return Verdict(refusals=refusals, warnings=tuple(warnings))
+
+
+def _refusals(edit: Edit, context: ReviewContext, no_workers: str) -> tuple[Refusal, ...]:
+    """Return the mistakes that a new or changed MPIJob brings in."""
+    job, new, before, old = edit.job, edit.new, edit.before, edit.old
+    of_rooms = [
+        fault for one in context.rooms for fault in one.refusals(job, new, old, context.lookup)
+    ]
+    return (
+        *(_no_pods(new) if old is None else ()),
+        *_bad_annotations(new, old),
+        *_out_of_bounds(new, old, of_rooms, no_workers),
+        *_past_the_gate(job, new, before, old),
+        *_no_room(job, new, before, old),
+        *of_rooms,
+    )
 
 
 def _unknown(edit: Edit) -> Iterator[str]:
