@@ -42,6 +42,7 @@ PLACES = {
     "table": "mpijob_elastic.cli.jobs.table",
     "top": "mpijob_elastic.cli.jobs.top",
     "uninstall": "upgrade.uninstall",
+    "watch": "mpijob_elastic.cli.jobs.watch",
     "webhook": "webhook.server",
 }
 
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
         submit,
         table,
         top,
+        watch,
         write_change,
     )
     from mpijob_elastic.controller import process

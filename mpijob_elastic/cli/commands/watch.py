@@ -24,5 +24,5 @@ async def watch(
     Exit codes: 0 the job succeeded; 1 the job failed, was deleted, or you may not read it; 2 wrong
     usage; 4 no answer from the API server at the start; 130 Ctrl-C.
     """
-    succeeded = await work.show.watch(where, job=job)
+    succeeded = await work.watch.watch(where, job=job)
     return Exit.DONE if succeeded else Exit.REFUSED

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from mpijob_elastic import names
-from mpijob_elastic.cli.jobs import dependencies
+from mpijob_elastic.cli.jobs import leader
 from mpijob_elastic.kube.lease import LeaseObject, LeaseTimes
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model import phrases
@@ -55,28 +55,28 @@ class Leader:
         self._version, self._changed_at = "", clock()
         #: Why nobody carries out changes, in a sentence without a period; "" if somebody does, or
         #: if nobody knows.
-        self.trouble = dependencies.NOBODY if working.trouble else ""
+        self.trouble = leader.NOBODY if working.trouble else ""
 
     async def look(self, client: ApiReader) -> str:
         """Read the Lease once more, and return `trouble`."""
-        lease = await dependencies.lease(client, self._home)
+        lease = await leader.lease(client, self._home)
         if lease is None or not lease.metadata.name:
             return self.trouble
         version, self._version = self._version, lease.metadata.resource_version
         if not lease.spec.holder_identity:
-            self.trouble = dependencies.NO_HOLDER
+            self.trouble = leader.NO_HOLDER
         elif version not in {"", self._version}:
             self.trouble, self._changed_at = "", self._clock()
         elif self._clock() - self._changed_at > (
             lease.spec.lease_duration_seconds or LeaseTimes.duration
         ):
-            self.trouble = dependencies.NOBODY
+            self.trouble = leader.NOBODY
         return self.trouble
 
 
 async def check(client: ApiReader, *, now: float) -> AtWork:
     """Return who carries out changes at time `now`, in seconds since the epoch."""
-    lease = await dependencies.lease(client, names.NAMESPACE)
+    lease = await leader.lease(client, names.NAMESPACE)
     if lease is None:
         return AtWork()
     if lease.metadata.name:
@@ -90,7 +90,7 @@ async def check(client: ApiReader, *, now: float) -> AtWork:
             trouble=f"{NOT_INSTALLED}, so nobody carries out changes of the size",
         )
     home = registration.home(registered)
-    there = await dependencies.lease(client, home)
+    there = await leader.lease(client, home)
     if there is None:
         return AtWork(home=home)
     return await _leading(client, there, home, now=now)
@@ -101,18 +101,18 @@ async def _leading(client: ApiReader, lease: LeaseObject, home: str, *, now: flo
     spec = lease.spec
     waits = "changes of the size wait until one runs"
     if not spec.holder_identity:
-        return AtWork(trouble=f"{dependencies.NO_HOLDER}: {waits}", home=home)
+        return AtWork(trouble=f"{leader.NO_HOLDER}: {waits}", home=home)
     age = now - (seconds(spec.renew_time) or 0.0)
     if age <= _duration(lease):
         return AtWork(home=home)
     may_return = age <= SILENT
     if may_return:
-        again = partial(dependencies.lease, client, home)
-        if await dependencies.is_renewed(again, lease, within=AGAIN):
+        again = partial(leader.lease, client, home)
+        if await leader.is_renewed(again, lease, within=AGAIN):
             return AtWork(home=home)
     ago = phrases.duration(round(age))
     return AtWork(
-        trouble=f"{dependencies.NOBODY} (the last leader renewed the Lease {ago} ago): {waits}",
+        trouble=f"{leader.NOBODY} (the last leader renewed the Lease {ago} ago): {waits}",
         may_return=may_return,
         home=home,
     )

@@ -4,7 +4,7 @@ An object that this user may not read counts as fine, because nothing is known a
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TypeVar
 
@@ -12,11 +12,10 @@ import msgspec
 
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.kube import errors, wire
-from mpijob_elastic.kube.lease import LeaseObject
-from mpijob_elastic.kube.meta import Identity, ObjectMeta
+from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.reader import ApiReader, list_objects
-from mpijob_elastic.kube.resources import BUDGETS, EVENTS, LEASES, MPI_JOBS, NODES, PODS
-from mpijob_elastic.model import budgets, phrases, pod_labels
+from mpijob_elastic.kube.resources import BUDGETS, EVENTS, MPI_JOBS, NODES, PODS
+from mpijob_elastic.model import budgets, pod_labels
 from mpijob_elastic.model.budgets import BudgetFacts
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import PodFacts
@@ -27,12 +26,10 @@ from mpijob_elastic.observe.nodes import reading
 T = TypeVar("T")
 
 # Why nobody carries out changes, in a sentence without a period.
-NO_HOLDER = "no controller of mpijob-elastic is the leader"
-NOBODY = "no controller of mpijob-elastic is running"
-# Seconds. A leader renews the Lease every 2 s, and at the latest after 10 s.
-RENEWED_WITHIN = 10.0
 # The most objects whose Events or nodes are read.
 MOST = 16
+# Seconds without a line after which the operator's watch has said all.
+SILENT_FOR = 10.0
 # In the scheduler's words, of a pod that an anti-affinity keeps from nodes.
 _ANTI_AFFINITY = "anti-affinity"
 
@@ -72,56 +69,6 @@ class Event(msgspec.Struct, rename="camel", frozen=True):
 
 
 read_event = msgspec.json.Decoder(Event).decode
-_LEASE = msgspec.json.Decoder(LeaseObject)
-
-
-async def lease(client: ApiReader, namespace: str) -> LeaseObject | None:
-    """Return the controllers' Lease in the namespace.
-
-    A Lease that does not exist comes without a name. None if the Lease cannot be read.
-    """
-    none = LeaseObject(metadata=ObjectMeta())
-    return await _read(client, LEASES.path(namespace, names.LEASE), _LEASE.decode, missing=none)
-
-
-def no_lease(namespace: str) -> str:
-    """Return what `controller_trouble` says of a namespace without a Lease."""
-    return f"mpijob-elastic is not installed in namespace {namespace} (no Lease {names.LEASE})"
-
-
-async def is_renewed(
-    read: Callable[[], Awaitable[LeaseObject | None]], first: LeaseObject, *, within: float
-) -> bool:
-    """Return True if a Lease has changed after so many seconds, or cannot be read then."""
-    await asyncio.sleep(within)
-    again = await read()
-    return again is None or again.metadata.resource_version != first.metadata.resource_version
-
-
-async def controller_trouble(
-    read: Callable[[], Awaitable[LeaseObject | None]], *, namespace: str, now: float
-) -> str:
-    """Return the reason why no controller is at work, "" if a controller is or if nobody knows.
-
-    A Lease that looks old is read once more, because the clock of this machine may be wrong.
-    read: returns the Lease.
-    """
-    first = await read()
-    if first is None:
-        return ""
-    if first.metadata.name == "":
-        return no_lease(namespace)
-    if not first.spec.holder_identity:
-        return f"{NO_HOLDER} (the Lease has no holder)"
-    age = now - (seconds(first.spec.renew_time) or 0.0)
-    if 0.0 <= age < RENEWED_WITHIN:
-        return ""
-    if await is_renewed(read, first, within=RENEWED_WITHIN):
-        return ""
-    return (
-        f"{NOBODY} (the last leader renewed the Lease "
-        f"{phrases.duration(round(max(RENEWED_WITHIN, age)))} ago)"
-    )
 
 
 async def warnings(client: ApiReader, namespace: str, uids: Mapping[str, str]) -> dict[str, str]:
@@ -192,7 +139,7 @@ async def surplus(client: ApiReader, view: JobView) -> dict[str, float]:
     found = {}
     with suppress(errors.KubeError, msgspec.DecodeError):
         async with client.stream(
-            PODS.path(view.namespace), query=query, silence=RENEWED_WITHIN
+            PODS.path(view.namespace), query=query, silence=SILENT_FOR
         ) as lines:
             async for line in lines:
                 pod = facts_pod.read(wire.read_line(line).object)
@@ -243,13 +190,9 @@ async def _events(client: ApiReader, namespace: str, uid: str) -> list[Event] | 
         return None
 
 
-async def _read(
-    client: ApiReader, path: str, decode: Callable[[bytes], T], *, missing: T | None = None
-) -> T | None:
-    """Return an object; `missing` if it does not exist, None if it cannot be read."""
+async def _read(client: ApiReader, path: str, decode: Callable[[bytes], T]) -> T | None:
+    """Return an object; None if it does not exist or cannot be read."""
     try:
         return decode(await client.get(path))
-    except errors.NotFound:
-        return missing
     except errors.KubeError:
         return None

@@ -13,11 +13,12 @@ import msgspec
 
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.cli.connection import reached
-from mpijob_elastic.cli.jobs import at_work, dependencies, exec_probes, table
+from mpijob_elastic.cli.jobs import at_work, dependencies, exec_probes, leader, table
 from mpijob_elastic.cli.jobs.report import UNREADABLE
 from mpijob_elastic.cli.jobs.snapshot import Snapshot, cannot_show, fetch_job
 from mpijob_elastic.cli.target import Where
-from mpijob_elastic.diagnosis import diagnose, logged_ranks
+from mpijob_elastic.diagnosis import logged_ranks
+from mpijob_elastic.diagnosis.explanation import diagnose
 from mpijob_elastic.diagnosis.facts import (
     Explanation,
     Facts,
@@ -189,9 +190,7 @@ async def ask(
         (surplus, refusing),
         ((stall, spawned), stopped, (looks, frozen), new_rules),
     ) = await asyncio.gather(
-        dependencies.controller_trouble(
-            lambda: dependencies.lease(client, home), namespace=home, now=now
-        ),
+        leader.controller_trouble(lambda: leader.lease(client, home), namespace=home, now=now),
         _webhook(client, view, registered),
         dependencies.warnings(client, view.namespace, dict(_troubled(view, pod))),
         dependencies.threats(client, _threatened(snapshot)),
@@ -208,7 +207,7 @@ async def ask(
         ),
     )
     # The registration is None where this user may not read it.
-    installed = registered != {} or controller != dependencies.no_lease(home)
+    installed = registered != {} or controller != leader.no_lease(home)
     facts = Facts(
         home=home,
         controller=controller if installed else at_work.NOT_INSTALLED,

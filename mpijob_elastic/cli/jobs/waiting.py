@@ -23,11 +23,11 @@ from rich.text import Text
 
 from mpijob_elastic.cli.jobs import at_work, exec_probes, explain
 from mpijob_elastic.cli.jobs.at_work import Leader
-from mpijob_elastic.cli.jobs.show import REFRESHES, clock
 from mpijob_elastic.cli.jobs.snapshot import NoSuchJob, Snapshot, fetch_job
+from mpijob_elastic.cli.jobs.watch import REFRESHES, clock
 from mpijob_elastic.decide import derive
 from mpijob_elastic.decide.state import JobState
-from mpijob_elastic.diagnosis import diagnose
+from mpijob_elastic.diagnosis.explanation import diagnose
 from mpijob_elastic.diagnosis.facts import Explanation, Facts, Level, WorkerFinding
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader

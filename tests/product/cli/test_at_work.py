@@ -14,7 +14,7 @@ from aiohttp import web
 
 from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.jobs import at_work, show, submit
+from mpijob_elastic.cli.jobs import at_work, show, submit, watch
 from mpijob_elastic.cli.jobs.at_work import AtWork, Leader
 from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
 from mpijob_elastic.cli.target import Where
@@ -121,7 +121,7 @@ async def test_watch_says_that_nobody_works(
         server.objects.pop(LEASES.path("mpijob-elastic", LEASE))
         where = Where(kubeconfig=server.kubeconfig, namespace="default")
         with pytest.raises(NoSuchJob, match="was deleted"):
-            await show.watch(where, job="train")
+            await watch.watch(where, job="train")
     words = "Warning: mpijob-elastic is not installed in this cluster"
     assert capsys.readouterr().err.startswith(words)
 

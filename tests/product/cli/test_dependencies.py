@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from mpijob_elastic import names
-from mpijob_elastic.cli.jobs import dependencies
+from mpijob_elastic.cli.jobs import dependencies, leader
 from mpijob_elastic.kube.lease import LeaseObject, LeaseSpec, micro_time
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
@@ -57,7 +57,7 @@ def answers(*found: LeaseObject | None) -> Callable[[], Awaitable[LeaseObject | 
     ],
 )
 def test_whether_a_controller_leads(found: list[LeaseObject | None], words: str) -> None:
-    said = run(dependencies.controller_trouble(answers(*found), namespace="ours", now=NOW))
+    said = run(leader.controller_trouble(answers(*found), namespace="ours", now=NOW))
     assert words in said
     assert bool(said) is bool(words)
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mpijob_elastic.cli.jobs import explain, table
-from mpijob_elastic.diagnosis import diagnose
+from mpijob_elastic.diagnosis.explanation import diagnose
 from mpijob_elastic.diagnosis.facts import Facts, Look
 from tests import builders
 from tests.product.cli import worlds

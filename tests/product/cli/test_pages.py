@@ -16,7 +16,7 @@ from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import explain, table
 from mpijob_elastic.cli.jobs.report import JobReport, QueueReport
 from mpijob_elastic.decide import derive, notices
-from mpijob_elastic.diagnosis import diagnose
+from mpijob_elastic.diagnosis.explanation import diagnose
 from mpijob_elastic.diagnosis.facts import Explanation, Facts, Look, PodTrouble
 from mpijob_elastic.model.memory import Host, Left, Memory, Scale, pod_fingerprint
 from mpijob_elastic.model.pod import LauncherPhase

@@ -17,7 +17,7 @@ from rich.console import Console
 from mpijob_elastic.cli.jobs import explain, waiting
 from mpijob_elastic.cli.jobs.waiting import JobMoment, Progress
 from mpijob_elastic.decide import derive
-from mpijob_elastic.diagnosis import diagnose
+from mpijob_elastic.diagnosis.explanation import diagnose
 from mpijob_elastic.diagnosis.facts import Look
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
 from tests.product.cli import worlds

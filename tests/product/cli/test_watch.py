@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from mpijob_elastic.cli.jobs import show
+from mpijob_elastic.cli.jobs import watch
 from mpijob_elastic.cli.jobs.report import JobReport
 from mpijob_elastic.cli.jobs.snapshot import NoSuchJob, Snapshot
 from tests.builders import but
@@ -82,11 +82,11 @@ LIST = "train-worker-0:1, train-worker-1:1"
     ],
 )
 def test_changes(before: JobReport | None, after: JobReport, lines: list[str]) -> None:
-    assert show.changes_between(before, after) == lines
+    assert watch.changes_between(before, after) == lines
 
 
 def test_workers_that_leave_are_listed_in_numeric_order() -> None:
-    lines = show.changes_between(at_rest(12), at_rest(1))
+    lines = watch.changes_between(at_rest(12), at_rest(1))
     assert [line.split(":")[0] for line in lines if line.endswith("gone")] == worlds.workers(
         *range(1, 12)
     )
@@ -109,7 +109,7 @@ async def watched(*snapshots: Snapshot | None) -> tuple[bool, list[str]]:
         for each in snapshots:
             yield each
 
-    return await show.until_end(arriving(), lambda _, news: seen.extend(news), job="train"), seen[
+    return await watch.until_end(arriving(), lambda _, news: seen.extend(news), job="train"), seen[
         1:
     ]
 
@@ -148,11 +148,11 @@ async def test_a_job_that_is_deleted_or_replaced_by_another_of_its_name_is_an_er
 
 
 def test_the_page_holds_the_job_and_the_last_changes_only() -> None:
-    page = show.LivePage()
+    page = watch.LivePage()
     assert not page.render().plain
     page.show(at_rest(2), [f"change {number}" for number in range(30)])
     lines = page.render().plain.splitlines()
     assert lines[0] == "Job:            default/train"
-    assert [line.split("  ")[1] for line in lines[-show.RECENT :]] == [
+    assert [line.split("  ")[1] for line in lines[-watch.RECENT :]] == [
         f"change {number}" for number in range(20, 30)
     ]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mpijob_elastic.diagnosis import diagnose
+from mpijob_elastic.diagnosis.explanation import diagnose
 from mpijob_elastic.diagnosis.facts import Facts, Finding, Look
 from mpijob_elastic.model.job import JobView
 from tests.builders import NOW, pods

@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from mpijob_elastic import names
-from mpijob_elastic.diagnosis import diagnose
+from mpijob_elastic.diagnosis.explanation import diagnose
 from mpijob_elastic.diagnosis.facts import Facts, PodTrouble, Stuck
 from mpijob_elastic.model import budgets
 from mpijob_elastic.model.budgets import BudgetFacts

@@ -9,7 +9,7 @@ import pytest
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.decide.state import RENAMED
-from mpijob_elastic.diagnosis import diagnose
+from mpijob_elastic.diagnosis.explanation import diagnose
 from mpijob_elastic.diagnosis.facts import Facts, Level, Look, PodTrouble, Stuck
 from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import JobView

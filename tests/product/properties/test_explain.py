@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from mpijob_elastic.cli.jobs.explain import text
 from mpijob_elastic.decide import derive, frozen_execs
-from mpijob_elastic.diagnosis import diagnose
+from mpijob_elastic.diagnosis.explanation import diagnose
 from mpijob_elastic.diagnosis.facts import Facts, Level, Look
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Held

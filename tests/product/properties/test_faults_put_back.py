@@ -30,13 +30,13 @@ def quiet() -> None:
 
 def no_reminder(patch: pytest.MonkeyPatch) -> None:
     """What Horovod's driver has lost is not said again."""
-    patch.setattr(reminders, "due", lambda _state, *, changes_at: ((), None))
+    patch.setattr(reminders, "due", lambda _state, *, changes_at: reminders.NO_REMINDER)
     patch.setattr(reminders, "beside_removal", lambda _state, _published: "")
 
 
 def no_pause(patch: pytest.MonkeyPatch) -> None:
     """A pod that comes back is deleted at once."""
-    patch.setattr(pace, "paced", lambda _state, what, at: (what, at))
+    patch.setattr(pace, "paced", lambda _state, step: step)
 
 
 def any_scale(patch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from mpijob_elastic import telemetry
-from mpijob_elastic.cli.jobs.show import LivePage
+from mpijob_elastic.cli.jobs.watch import LivePage
 from mpijob_elastic.telemetry.terminal import printable, say
 from tests.product.cli import worlds
 
