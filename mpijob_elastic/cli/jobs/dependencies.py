@@ -28,7 +28,7 @@ T = TypeVar("T")
 # Why nobody carries out changes, in a sentence without a period.
 # The most objects whose Events or nodes are read.
 MOST = 16
-# Seconds without a line after which the operator's watch has said all.
+# Seconds without a line after which a watch counts as broken.
 SILENT_FOR = 10.0
 # In the scheduler's words, of a pod that an anti-affinity keeps from nodes.
 _ANTI_AFFINITY = "anti-affinity"

@@ -116,7 +116,7 @@ async def test_watch_says_that_nobody_works(
     async def deleted(*_: object, **_options: object) -> AsyncIterator[None]:
         yield None
 
-    monkeypatch.setattr(show, "follow", deleted)
+    monkeypatch.setattr(watch, "follow", deleted)
     async with Server() as server:
         server.objects.pop(LEASES.path("mpijob-elastic", LEASE))
         where = Where(kubeconfig=server.kubeconfig, namespace="default")
