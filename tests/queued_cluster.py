@@ -31,9 +31,9 @@ from mpijob_elastic.admission.review import CREATE, UPDATE, GroupVersionKind, Re
 from mpijob_elastic.admission.size import SCALES
 from mpijob_elastic.capabilities import admission, live
 from mpijob_elastic.capabilities.kueue.facts import WORKLOADS
+from mpijob_elastic.controller.per_job_state import Refusals, ScaleTimes, SeenTimes
 from mpijob_elastic.controller.recheck import LiveRecheck
 from mpijob_elastic.controller.reconcile import Reconciler
-from mpijob_elastic.controller.remembered import Refusals, ScaleTimes, SeenTimes
 from mpijob_elastic.decide.actions import LookIntoLauncher, Note, ProbeWorkers
 from mpijob_elastic.kube import errors, meta
 from mpijob_elastic.kube.meta import Identity

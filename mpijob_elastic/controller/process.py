@@ -35,9 +35,9 @@ from mpijob_elastic.act.launcher_execs import Execs
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.writer import Outdated, Writer
 from mpijob_elastic.capabilities import live
+from mpijob_elastic.controller.per_job_state import ScaleTimes, SeenTimes
 from mpijob_elastic.controller.recheck import LiveRecheck
 from mpijob_elastic.controller.reconcile import Reconciler
-from mpijob_elastic.controller.remembered import ScaleTimes, SeenTimes
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.lease import Lease, LeaseTimes
