@@ -457,7 +457,9 @@ class Leader:
                 execs=self.execs,
                 events=events,
                 metrics=metrics,
-                own=live.writers(client, gate, self.caches, events, now, options=cluster.OPTIONS),
+                capability_writers=live.writers(
+                    client, gate, self.caches, events, now, options=cluster.OPTIONS
+                ),
                 deletions=Deletions(clock=now),
             ),
             prober=self.prober,

@@ -19,12 +19,12 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.act import launcher_execs
+from mpijob_elastic.act.capability_writes import CapabilityWriter, Seen
 from mpijob_elastic.act.deletions import Deletions
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Altered, Gate, NotLeader, for_each
 from mpijob_elastic.act.launcher_execs import Execs
 from mpijob_elastic.act.looks import Job
-from mpijob_elastic.act.own import Own, Seen
 from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.decide.actions import (
     Action,
@@ -97,7 +97,7 @@ class Writer:
     execs: Execs
     events: Events
     metrics: Metrics
-    own: Sequence[Own] = ()
+    capability_writers: Sequence[CapabilityWriter] = ()
     deletions: Deletions = field(default_factory=Deletions)
     # Refused touches by job. In memory alone: after a restart the touch is tried again at once.
     _refused: dict[Job, Refusal] = field(default_factory=dict, init=False)
@@ -125,7 +125,7 @@ class Writer:
         """Forget a job that is gone."""
         self._refused.pop(job, None)
         self.deletions.forget(job)
-        for one in self.own:
+        for one in self.capability_writers:
             one.forget(*job)
 
     async def jobless(self, job: Job) -> None:
@@ -133,7 +133,7 @@ class Writer:
 
         Raises errors.KubeError or NotLeader.
         """
-        for one in self.own:
+        for one in self.capability_writers:
             await one.jobless(*job)
 
     async def perform(self, view: JobView, action: Action) -> None:
@@ -143,7 +143,7 @@ class Writer:
         """
         if action.rechecked and not await self.recheck.due(view, action):
             raise Outdated(f"{view.namespace}/{view.name}: {action.says()}: not due any more")
-        for one in self.own:
+        for one in self.capability_writers:
             if isinstance(action, one.kinds):
                 return await one.perform(view, action)
         await self._perform(view, action)
@@ -215,7 +215,7 @@ class Writer:
     async def _free(self, view: JobView, action: Ungate) -> None:
         if not await self.recheck.free(view, action):
             raise Outdated(f"{view.namespace}/{view.name}: its MPIJob holds its pods back again")
-        for one in self.own:
+        for one in self.capability_writers:
             await one.check(view, action)
         for refused in await for_each(deque(action.pods), partial(self._ungate, view, action)):
             raise refused
@@ -223,7 +223,9 @@ class Writer:
     async def _ungate(self, view: JobView, action: Ungate, gated: Gated) -> None:
         kept = [{"name": gate} for gate in gated.kept]
         placed = [
-            operation for one in self.own for operation in await one.place(view, gated.ref, action)
+            operation
+            for one in self.capability_writers
+            for operation in await one.place(view, gated.ref, action)
         ]
         same = {
             "op": "replace",

@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection
 from functools import partial
 
 from mpijob_elastic import capabilities
+from mpijob_elastic.act.capability_writes import CapabilityWriter, LiveWrites, Seen
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate
-from mpijob_elastic.act.own import LiveWrites, Own, Seen
 from mpijob_elastic.capabilities.autoscaling import live as autoscaling
 from mpijob_elastic.capabilities.et_operator import live as et_operator
 from mpijob_elastic.capabilities.gangs import live as gangs
@@ -47,7 +47,7 @@ def writers(
     now: Callable[[], float],
     *,
     options: Collection[str] = (),
-) -> tuple[Own, ...]:
+) -> tuple[CapabilityWriter, ...]:
     """Return the writers for those actions of capabilities that take more than one request."""
     chosen = (room.Requests for room in _COMPONENTS if room.OPTION in options)
     live: tuple[type[LiveWrites], ...] = (*chosen, kueue.Workloads, kube_queue.QueueUnits)

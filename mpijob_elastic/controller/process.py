@@ -210,7 +210,7 @@ class Controller:
             execs=self._execs,
             events=self._events,
             metrics=self._metrics,
-            own=live.writers(
+            capability_writers=live.writers(
                 client, gate, self._caches, self._events, now, options=settings.components
             ),
         )

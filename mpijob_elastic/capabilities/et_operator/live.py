@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from mpijob_elastic.act.own import LiveWrites
+from mpijob_elastic.act.capability_writes import LiveWrites
 from mpijob_elastic.capabilities.et_operator import EtOperator, facts, wishes
 from mpijob_elastic.capabilities.et_operator.facts import FAILED, TRAINING_JOBS, Request
 from mpijob_elastic.kube.resources import MPI_JOBS

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mpijob_elastic import names
-from mpijob_elastic.act.own import LiveWrites, check_size
+from mpijob_elastic.act.capability_writes import LiveWrites, check_size
 from mpijob_elastic.capabilities.kube_queue import KubeQueue, facts
 from mpijob_elastic.capabilities.kube_queue.facts import QUEUE_UNITS, QueueUnit
 from mpijob_elastic.capabilities.kube_queue.wishes import CreateUnit, MarkRunning, ReleaseJob
@@ -43,7 +43,7 @@ class QueueUnits(LiveWrites):
     kinds = (CreateUnit, MarkRunning, ReleaseJob)
 
     async def perform(self, view: JobView, action: Action) -> None:
-        """Carry out an action; see `Own`."""
+        """Carry out an action; see `CapabilityWriter`."""
         match action:
             case CreateUnit():
                 await self._create(view, action)

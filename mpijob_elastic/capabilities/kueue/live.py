@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.act.own import LiveWrites, check_size
+from mpijob_elastic.act.capability_writes import LiveWrites, check_size
 from mpijob_elastic.act.writer import Outdated
 from mpijob_elastic.capabilities.kueue import Kueue, actions, facts, words
 from mpijob_elastic.capabilities.kueue.actions import (
@@ -64,7 +64,7 @@ class Workloads(LiveWrites):
         self.missing.pop((namespace, name), None)
 
     async def perform(self, view: JobView, action: Action) -> None:
-        """Carry out an action; see `Own`."""
+        """Carry out an action; see `CapabilityWriter`."""
         match action:
             case CreateWorkload():
                 await self._create(view, action)

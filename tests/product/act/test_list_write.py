@@ -39,8 +39,10 @@ async def test_the_list_and_its_history_are_one_write_and_nothing_is_read_before
     client = DirectClient(answer)
     gate = gate_of(client, Metrics(CollectorRegistry()))
     taken, events = Taken(), Told(gate)
-    own = live.writers(client, gate, taken, events, lambda: NOW, options=live.OPTIONS)
-    writer = writer_of(client, taken, Everything(), own=own)
+    capability_writers = live.writers(
+        client, gate, taken, events, lambda: NOW, options=live.OPTIONS
+    )
+    writer = writer_of(client, taken, Everything(), capability_writers=capability_writers)
     view = trained(size, listed=listed, told=history.merged("", [FIRST]))
     [action] = (one for one in decide(view, now=NOW).actions if isinstance(one, WriteConfig))
     await writer.perform(view, action)

@@ -9,10 +9,10 @@ import msgspec
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from mpijob_elastic.act.capability_writes import CapabilityWriter
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate
 from mpijob_elastic.act.launcher_execs import Execs
-from mpijob_elastic.act.own import Own
 from mpijob_elastic.act.writer import Writer
 from mpijob_elastic.decide.actions import Action, DeleteWorkers, EndExecs, Note, Removal, Ungate
 from mpijob_elastic.kube.meta import Identity
@@ -114,7 +114,11 @@ def gate_of(client: ApiWriter, metrics: Metrics, *, time_left: float = math.inf)
 
 
 def writer_of(
-    client: ApiWriter, taken: Taken, recheck: Nothing, *, own: Sequence[Own] = ()
+    client: ApiWriter,
+    taken: Taken,
+    recheck: Nothing,
+    *,
+    capability_writers: Sequence[CapabilityWriter] = (),
 ) -> Writer:
     """Return a writer whose Events are kept, and that is to end no exec."""
     metrics = Metrics(CollectorRegistry())
@@ -127,7 +131,7 @@ def writer_of(
         execs=execs,
         events=Told(gate),
         metrics=metrics,
-        own=own,
+        capability_writers=capability_writers,
     )
 
 

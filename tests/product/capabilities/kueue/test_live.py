@@ -129,7 +129,9 @@ async def test_pods_start_only_with_quota_that_is_granted_live_too(
     view = waiting(2, granted(workers=2))
     [freed] = [action for action in decide(view, now=NOW).actions if isinstance(action, Ungate)]
     with nullcontext() if admitted else pytest.raises(Outdated):
-        await writer_of(client, taken, Everything(), own=(written,)).perform(view, freed)
+        await writer_of(client, taken, Everything(), capability_writers=(written,)).perform(
+            view, freed
+        )
     assert len(taken.answers) == (not admitted)
     assert proxy.count(writes) == (len(freed.pods) if admitted else 0)
 

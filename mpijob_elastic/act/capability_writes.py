@@ -52,7 +52,7 @@ def check_size(body: object) -> None:
         ) from error
 
 
-class Own:
+class CapabilityWriter:
     """Carries out the writes of some kinds of action; by default of no kind."""
 
     #: The kinds of action whose writes `perform` carries out.
@@ -85,7 +85,7 @@ class Own:
 
 
 @dataclass(kw_only=True, eq=False)
-class LiveWrites(Own):
+class LiveWrites(CapabilityWriter):
     """Writes for which live objects are read first."""
 
     client: ApiReader
