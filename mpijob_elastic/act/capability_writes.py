@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import msgspec
 
 from mpijob_elastic.act.events import Events
-from mpijob_elastic.act.gate import Gate
+from mpijob_elastic.act.leader_writer import LeaderWriter
 from mpijob_elastic.decide.actions import Action, Operations, Ungate
 from mpijob_elastic.kube import errors, meta
 from mpijob_elastic.kube.meta import Identity
@@ -89,7 +89,7 @@ class LiveWrites(CapabilityWriter):
     """Writes for which live objects are read first."""
 
     client: ApiReader
-    gate: Gate
+    leader_writer: LeaderWriter
     seen: Seen
     events: Events
     #: Returns seconds since the epoch.

@@ -22,8 +22,8 @@ from mpijob_elastic.act import launcher_execs
 from mpijob_elastic.act.capability_writes import CapabilityWriter, Seen
 from mpijob_elastic.act.deletions import Deletions
 from mpijob_elastic.act.events import Events
-from mpijob_elastic.act.gate import Altered, Gate, NotLeader, for_each
 from mpijob_elastic.act.launcher_execs import Execs
+from mpijob_elastic.act.leader_writer import Altered, LeaderWriter, NotLeader, for_each
 from mpijob_elastic.act.looks import Job
 from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.decide.actions import (
@@ -91,7 +91,7 @@ class Recheck(Protocol):
 class Writer:
     """Carries out actions."""
 
-    gate: Gate
+    leader_writer: LeaderWriter
     seen: Seen
     recheck: Recheck
     execs: Execs
@@ -173,7 +173,7 @@ class Writer:
                 self.execs.begin_to_end(view, action, partial(self._end_execs, view, action))
 
     async def _patch(self, view: JobView, action: Patch) -> None:
-        answer = await self.gate.patch_object(
+        answer = await self.leader_writer.patch_object(
             action.resource,
             namespace=view.namespace,
             name=action.ref.name,
@@ -183,7 +183,7 @@ class Writer:
         self._took(action, answer)
 
     async def _create(self, view: JobView, action: Create) -> None:
-        answer = await self.gate.create_object(
+        answer = await self.leader_writer.create_object(
             action.resource, namespace=view.namespace, body=action.body()
         )
         self._took(action, answer)
@@ -206,7 +206,7 @@ class Writer:
             "annotations": {names.MEMORY: render_memory(action.memory), **action.annotations},
         }
         patch = {"metadata": metadata, "data": data}
-        answer = await self.gate.patch_object(
+        answer = await self.leader_writer.patch_object(
             resources.CONFIG_MAPS, namespace=view.namespace, name=ref.name, body=patch
         )
         self.metrics.lost_workers.inc(len(action.lost))
@@ -237,7 +237,7 @@ class Writer:
             {"op": "replace", "path": "/spec/schedulingGates", "value": kept},
         ]
         try:
-            answer = await self.gate.patch_object(
+            answer = await self.leader_writer.patch_object(
                 resources.PODS, namespace=view.namespace, name=gated.ref.name, body=patch
             )
         except errors.NotFound:
@@ -252,7 +252,7 @@ class Writer:
             if frozen := await self.recheck.execs(view, action):
                 outcomes = dict.fromkeys(frozen, launcher_execs.FAILED)
                 outcomes |= await launcher_execs.end(
-                    self.gate, view.namespace, action.launcher, frozen
+                    self.leader_writer, view.namespace, action.launcher, frozen
                 )
         except (errors.KubeError, NotLeader) as error:
             log.warning(
@@ -335,7 +335,7 @@ class Writer:
         An object deleted without its version counts as gone, even while something holds the object.
         """
         try:
-            answer = await self.gate.delete_object(
+            answer = await self.leader_writer.delete_object(
                 resource, namespace=view.namespace, ref=ref, at_version=at_version, grace=grace
             )
         except errors.NotFound:

@@ -6,7 +6,7 @@ from functools import partial
 from mpijob_elastic import capabilities
 from mpijob_elastic.act.capability_writes import CapabilityWriter, LiveWrites, Seen
 from mpijob_elastic.act.events import Events
-from mpijob_elastic.act.gate import Gate
+from mpijob_elastic.act.leader_writer import LeaderWriter
 from mpijob_elastic.capabilities.autoscaling import live as autoscaling
 from mpijob_elastic.capabilities.et_operator import live as et_operator
 from mpijob_elastic.capabilities.gangs import live as gangs
@@ -41,7 +41,7 @@ def seeing(watching: Watching, *, options: Collection[str] = ()) -> See:
 
 def writers(
     client: ApiReader,
-    gate: Gate,
+    leader_writer: LeaderWriter,
     seen: Seen,
     events: Events,
     now: Callable[[], float],
@@ -51,4 +51,7 @@ def writers(
     """Return the writers for those actions of capabilities that take more than one request."""
     chosen = (room.Requests for room in _COMPONENTS if room.OPTION in options)
     live: tuple[type[LiveWrites], ...] = (*chosen, kueue.Workloads, kube_queue.QueueUnits)
-    return tuple(one(client=client, gate=gate, seen=seen, events=events, now=now) for one in live)
+    return tuple(
+        one(client=client, leader_writer=leader_writer, seen=seen, events=events, now=now)
+        for one in live
+    )

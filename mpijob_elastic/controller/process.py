@@ -30,8 +30,8 @@ from prometheus_client import (
 
 from mpijob_elastic import __version__, names
 from mpijob_elastic.act.events import Events
-from mpijob_elastic.act.gate import Gate, NotLeader
 from mpijob_elastic.act.launcher_execs import Execs
+from mpijob_elastic.act.leader_writer import LeaderWriter, NotLeader
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.writer import Outdated, Writer
 from mpijob_elastic.capabilities import live
@@ -191,13 +191,13 @@ class Controller:
             random=random,
             times=settings.lease_times,
         )
-        gate = Gate(client, time_left=self._lease.time_left, metrics=self._metrics)
-        self._events = Events(gate, instance=settings.identity, now=now, random=random)
+        leader_writer = LeaderWriter(client, time_left=self._lease.time_left, metrics=self._metrics)
+        self._events = Events(leader_writer, instance=settings.identity, now=now, random=random)
         self._prober = Prober(client, metrics=self._metrics, now=now, wake=self._wake)
         self._execs = Execs(client, now=now, wake=self._wake)
         drains = SeenTimes(clock=time.monotonic)
         writer = Writer(
-            gate=gate,
+            leader_writer=leader_writer,
             seen=self._caches,
             recheck=LiveRecheck(
                 client,
@@ -211,7 +211,7 @@ class Controller:
             events=self._events,
             metrics=self._metrics,
             capability_writers=live.writers(
-                client, gate, self._caches, self._events, now, options=settings.components
+                client, leader_writer, self._caches, self._events, now, options=settings.components
             ),
         )
         self._reconciler = Reconciler(

@@ -58,7 +58,7 @@ class Requests(LiveWrites):
     async def _fail(self, request: Request, why: str) -> None:
         action = wishes.say(request, FAILED, why, now=self.now())
         ref = request.metadata
-        answer = await self.gate.patch_object(
+        answer = await self.leader_writer.patch_object(
             action.resource,
             namespace=ref.namespace,
             name=ref.name,

@@ -82,7 +82,9 @@ class Workloads(LiveWrites):
         )
         body = actions.created(view, action, pods=pods, priority=priority)
         check_size(body)
-        answer = await self.gate.create_object(WORKLOADS, namespace=view.namespace, body=body)
+        answer = await self.leader_writer.create_object(
+            WORKLOADS, namespace=view.namespace, body=body
+        )
         self.seen.see(WORKLOADS, answer)
 
     async def _priority(self, view: JobView, name: str) -> int:
@@ -159,7 +161,7 @@ class Workloads(LiveWrites):
             # granted it again, so pods may run.
             return self.seen.see(WORKLOADS, raw)
         body = actions.marked(view, action, msgspec.json.decode(raw), now=self.now())
-        answer = await self.gate.patch_object(
+        answer = await self.leader_writer.patch_object(
             WORKLOADS, namespace=view.namespace, name=found.name, subresource="status", body=body
         )
         return self.seen.see(WORKLOADS, answer)

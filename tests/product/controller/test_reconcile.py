@@ -9,7 +9,7 @@ from unittest import mock
 
 import pytest
 
-from mpijob_elastic.act.gate import Altered
+from mpijob_elastic.act.leader_writer import Altered
 from mpijob_elastic.act.writer import Outdated
 from mpijob_elastic.capabilities.gangs.facts import Gang
 from mpijob_elastic.capabilities.gangs.wishes import MakePodGroup
