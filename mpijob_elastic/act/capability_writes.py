@@ -1,6 +1,6 @@
 """Writers that capabilities bring for their actions, and their additions to pods."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,6 +18,11 @@ from mpijob_elastic.model.job import JobView
 # The most values in an object that we create: a third of the values that we read, because the API
 # server notes the manager of most fields, and others add a status.
 _MOST_VALUES = meta.MOST_VALUES // 3
+
+
+# Returns the additions to a pod that loses its gates, as a JSON patch; [] if there are none. A
+# precondition comes first.
+Additions = Callable[[Identity], Awaitable[Operations]]
 
 
 class Seen(Protocol):
@@ -52,6 +57,11 @@ def check_size(body: object) -> None:
         ) from error
 
 
+async def add_nothing(_pod: Identity) -> Operations:
+    """Return no additions."""
+    return []
+
+
 class CapabilityWriter:
     """Carries out the writes of some kinds of action; by default of no kind."""
 
@@ -73,15 +83,12 @@ class CapabilityWriter:
         Raises errors.KubeError or NotLeader.
         """
 
-    async def check(self, view: JobView, action: Ungate) -> None:
-        """Read live objects; raise act.writer.Outdated if these pods may not start."""
+    async def starting(self, _view: JobView, _action: Ungate) -> Additions:
+        """Read live objects before these pods start; return the function that adds to each pod.
 
-    async def place(self, _view: JobView, _pod: Identity, _action: Ungate) -> Operations:
-        """Return the additions to a pod that loses its gates, as a JSON patch; [] if not ours.
-
-        A precondition comes first.
+        Raises act.writer.Outdated if these pods may not start.
         """
-        return []
+        return add_nothing
 
 
 @dataclass(kw_only=True, eq=False)

@@ -19,7 +19,7 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.act import launcher_execs
-from mpijob_elastic.act.capability_writes import CapabilityWriter, Seen
+from mpijob_elastic.act.capability_writes import Additions, CapabilityWriter, Seen
 from mpijob_elastic.act.deletions import Deletions
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.launcher_execs import Execs
@@ -215,18 +215,13 @@ class Writer:
     async def _free(self, view: JobView, action: Ungate) -> None:
         if not await self.recheck.free(view, action):
             raise Outdated(f"{view.namespace}/{view.name}: its MPIJob holds its pods back again")
-        for one in self.capability_writers:
-            await one.check(view, action)
-        for refused in await for_each(deque(action.pods), partial(self._ungate, view, action)):
+        additions = [await one.starting(view, action) for one in self.capability_writers]
+        for refused in await for_each(deque(action.pods), partial(self._ungate, view, additions)):
             raise refused
 
-    async def _ungate(self, view: JobView, action: Ungate, gated: Gated) -> None:
+    async def _ungate(self, view: JobView, additions: Sequence[Additions], gated: Gated) -> None:
         kept = [{"name": gate} for gate in gated.kept]
-        placed = [
-            operation
-            for one in self.capability_writers
-            for operation in await one.place(view, gated.ref, action)
-        ]
+        placed = [operation for add in additions for operation in await add(gated.ref)]
         same = {
             "op": "replace",
             "path": "/metadata/resourceVersion",

@@ -6,11 +6,12 @@ them.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.act.capability_writes import LiveWrites, check_size
+from mpijob_elastic.act.capability_writes import Additions, LiveWrites, add_nothing, check_size
 from mpijob_elastic.act.writer import Outdated
 from mpijob_elastic.capabilities.kueue import Kueue, actions, facts, words
 from mpijob_elastic.capabilities.kueue.actions import (
@@ -101,11 +102,15 @@ class Workloads(LiveWrites):
         value: int = found["value"]
         return value
 
-    async def check(self, view: JobView, action: Ungate) -> None:
+    async def starting(self, view: JobView, action: Ungate) -> Additions:
         """Read live whether these pods still have the quota with which they start.
 
         Raises Outdated if they do not.
         """
+        await self._check(view, action)
+        return partial(self._place, view, action) if action.adds else add_nothing
+
+    async def _check(self, view: JobView, action: Ungate) -> None:
         queue = _queue(view)
         if not queue.name:
             return
@@ -119,13 +124,11 @@ class Workloads(LiveWrites):
                     f"{view.namespace}/{view.name}: Workload {name} is not granted any more"
                 )
 
-    async def place(self, view: JobView, pod: Identity, action: Ungate) -> Sequence[Object]:
+    async def _place(self, view: JobView, action: Ungate, pod: Identity) -> Sequence[Object]:
         """Return the operations that bind a pod to the nodes of its flavors.
 
         They also add what AdmissionChecks ask for.
         """
-        if not action.adds:
-            return []
         added = [actions.of_flavor(await self.read(facts.FLAVORS, name)) for name in action.adds]
         added += await self._updates(view, pod)
         live = await self.read(resources.PODS, pod.name, view.namespace)
