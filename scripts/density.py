@@ -28,7 +28,7 @@ BASES: Mapping[str, PurePath] = {
     "Shown": PurePath("mpijob_elastic/decide/shown.py"),
     "CapabilityFacts": PurePath("mpijob_elastic/model/job_facts.py"),
     "CapabilityAdmission": PurePath("mpijob_elastic/admission/interface.py"),
-    "Own": PurePath("mpijob_elastic/act/own.py"),
+    "CapabilityWriter": PurePath("mpijob_elastic/act/capability_writes.py"),
 }
 MOST_BRANCHES = 10  # functions in the report
 

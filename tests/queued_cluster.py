@@ -22,8 +22,8 @@ from lab.operator import objects
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.act.deletions import Deletions
 from mpijob_elastic.act.events import Events
-from mpijob_elastic.act.gate import Gate
 from mpijob_elastic.act.launcher_execs import Execs
+from mpijob_elastic.act.leader_writer import LeaderWriter
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.writer import Outdated, Writer
 from mpijob_elastic.admission.interface import ReviewContext
@@ -31,9 +31,9 @@ from mpijob_elastic.admission.review import CREATE, UPDATE, GroupVersionKind, Re
 from mpijob_elastic.admission.size import SCALES
 from mpijob_elastic.capabilities import admission, live
 from mpijob_elastic.capabilities.kueue.facts import WORKLOADS
+from mpijob_elastic.controller.per_job_state import Refusals, ScaleTimes, SeenTimes
 from mpijob_elastic.controller.recheck import LiveRecheck
 from mpijob_elastic.controller.reconcile import Reconciler
-from mpijob_elastic.controller.remembered import Refusals, ScaleTimes, SeenTimes
 from mpijob_elastic.decide.actions import LookIntoLauncher, Note, ProbeWorkers
 from mpijob_elastic.kube import errors, meta
 from mpijob_elastic.kube.meta import Identity
@@ -433,8 +433,8 @@ class Leader:
             capabilities=partial(live.seeing, options=cluster.OPTIONS),
             now=now,
         )
-        gate = Gate(client, time_left=lambda: math.inf, metrics=metrics)
-        events = _Silent(gate, instance="test", now=now, random=random)
+        leader_writer = LeaderWriter(client, time_left=lambda: math.inf, metrics=metrics)
+        events = _Silent(leader_writer, instance="test", now=now, random=random)
         self.prober = _Prober(client, metrics=metrics, now=now, wake=lambda *_: None)
         self.prober.cluster = cluster
         self.execs, self.drains = (
@@ -453,13 +453,15 @@ class Leader:
             caches=self.caches,
             queue=WorkQueue[JobKey](random=random),
             writer=Writer(
-                gate=gate,
+                leader_writer=leader_writer,
                 seen=self.caches,
                 recheck=recheck,
                 execs=self.execs,
                 events=events,
                 metrics=metrics,
-                own=live.writers(client, gate, self.caches, events, now, options=cluster.OPTIONS),
+                capability_writers=live.writers(
+                    client, leader_writer, self.caches, events, now, options=cluster.OPTIONS
+                ),
                 deletions=Deletions(clock=now),
             ),
             prober=self.prober,

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from uuid import uuid4
 
 from mpijob_elastic import names
-from mpijob_elastic.act.gate import Gate, NotLeader
+from mpijob_elastic.act.leader_writer import LeaderWriter, NotLeader
 from mpijob_elastic.decide.actions import Note
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.meta import Identity
@@ -76,7 +76,7 @@ class Events:
     So the Events of each object wait for themselves, and those of each namespace do.
     """
 
-    gate: Gate
+    leader_writer: LeaderWriter
     _: KW_ONLY
     instance: str
     now: Callable[[], float]
@@ -181,7 +181,7 @@ class Events:
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 async with namespace.requests, self._requests:
-                    await self.gate.create_object(EVENTS, namespace=name, body=event)
+                    await self.leader_writer.create_object(EVENTS, namespace=name, body=event)
             except errors.AlreadyExists:
                 return
             except errors.KubeError as error:

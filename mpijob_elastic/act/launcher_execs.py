@@ -4,9 +4,10 @@ The script prints only the name of the pod from a command line, because the rest
 of Horovod. Looks are seldom (decide/frozen_execs), and a few at once (looks).
 
 The end of frozen execs lets a job go on after a loss while nobody watches it. Execs are ended only
-after a second decision from live objects (`Writer`), and only while the lease is held (`Gate`). The
-command checks that each process is still the process that was seen. A single command ends all of
-them, in a turn of the looks, because a shell may hang. A failure is counted, and costs a try.
+after a second decision from live objects (`Writer`), and only while the lease is held
+(`LeaderWriter`). The command checks that each process is still the process that was seen. A single
+command ends all of them, in a turn of the looks, because a shell may hang. A failure is counted,
+and costs a try.
 """
 
 import re
@@ -14,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from mpijob_elastic.act.gate import Gate
+from mpijob_elastic.act.leader_writer import LeaderWriter
 from mpijob_elastic.act.looks import FairTurns, Job, Looks, look_into
 from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher
@@ -227,13 +228,13 @@ def end_command(execs: Sequence[Exec]) -> list[str]:
 
 
 async def end(
-    gate: Gate, namespace: str, launcher: Launcher, execs: Sequence[Exec]
+    leader_writer: LeaderWriter, namespace: str, launcher: Launcher, execs: Sequence[Exec]
 ) -> Mapping[Exec, str]:
     """End execs; return the outcome of each, or no outcomes if the command gives no valid answer.
 
-    Raises as `Gate.execute` does.
+    Raises as `LeaderWriter.execute` does.
     """
-    result = await gate.execute(
+    result = await leader_writer.execute(
         namespace, launcher.ref.name, container=launcher.container, command=end_command(execs)
     )
     answers = result.stdout.split()

@@ -19,12 +19,12 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.act import launcher_execs
+from mpijob_elastic.act.capability_writes import Additions, CapabilityWriter, Seen
 from mpijob_elastic.act.deletions import Deletions
 from mpijob_elastic.act.events import Events
-from mpijob_elastic.act.gate import Altered, Gate, NotLeader, for_each
 from mpijob_elastic.act.launcher_execs import Execs
+from mpijob_elastic.act.leader_writer import Altered, LeaderWriter, NotLeader, for_each
 from mpijob_elastic.act.looks import Job
-from mpijob_elastic.act.own import Own, Seen
 from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.decide.actions import (
     Action,
@@ -91,13 +91,13 @@ class Recheck(Protocol):
 class Writer:
     """Carries out actions."""
 
-    gate: Gate
+    leader_writer: LeaderWriter
     seen: Seen
     recheck: Recheck
     execs: Execs
     events: Events
     metrics: Metrics
-    own: Sequence[Own] = ()
+    capability_writers: Sequence[CapabilityWriter] = ()
     deletions: Deletions = field(default_factory=Deletions)
     # Refused touches by job. In memory alone: after a restart the touch is tried again at once.
     _refused: dict[Job, Refusal] = field(default_factory=dict, init=False)
@@ -125,7 +125,7 @@ class Writer:
         """Forget a job that is gone."""
         self._refused.pop(job, None)
         self.deletions.forget(job)
-        for one in self.own:
+        for one in self.capability_writers:
             one.forget(*job)
 
     async def jobless(self, job: Job) -> None:
@@ -133,7 +133,7 @@ class Writer:
 
         Raises errors.KubeError or NotLeader.
         """
-        for one in self.own:
+        for one in self.capability_writers:
             await one.jobless(*job)
 
     async def perform(self, view: JobView, action: Action) -> None:
@@ -143,7 +143,7 @@ class Writer:
         """
         if action.rechecked and not await self.recheck.due(view, action):
             raise Outdated(f"{view.namespace}/{view.name}: {action.says()}: not due any more")
-        for one in self.own:
+        for one in self.capability_writers:
             if isinstance(action, one.kinds):
                 return await one.perform(view, action)
         await self._perform(view, action)
@@ -173,7 +173,7 @@ class Writer:
                 self.execs.begin_to_end(view, action, partial(self._end_execs, view, action))
 
     async def _patch(self, view: JobView, action: Patch) -> None:
-        answer = await self.gate.patch_object(
+        answer = await self.leader_writer.patch_object(
             action.resource,
             namespace=view.namespace,
             name=action.ref.name,
@@ -183,7 +183,7 @@ class Writer:
         self._took(action, answer)
 
     async def _create(self, view: JobView, action: Create) -> None:
-        answer = await self.gate.create_object(
+        answer = await self.leader_writer.create_object(
             action.resource, namespace=view.namespace, body=action.body()
         )
         self._took(action, answer)
@@ -206,7 +206,7 @@ class Writer:
             "annotations": {names.MEMORY: render_memory(action.memory), **action.annotations},
         }
         patch = {"metadata": metadata, "data": data}
-        answer = await self.gate.patch_object(
+        answer = await self.leader_writer.patch_object(
             resources.CONFIG_MAPS, namespace=view.namespace, name=ref.name, body=patch
         )
         self.metrics.lost_workers.inc(len(action.lost))
@@ -215,16 +215,13 @@ class Writer:
     async def _free(self, view: JobView, action: Ungate) -> None:
         if not await self.recheck.free(view, action):
             raise Outdated(f"{view.namespace}/{view.name}: its MPIJob holds its pods back again")
-        for one in self.own:
-            await one.check(view, action)
-        for refused in await for_each(deque(action.pods), partial(self._ungate, view, action)):
+        additions = [await one.starting(view, action) for one in self.capability_writers]
+        for refused in await for_each(deque(action.pods), partial(self._ungate, view, additions)):
             raise refused
 
-    async def _ungate(self, view: JobView, action: Ungate, gated: Gated) -> None:
+    async def _ungate(self, view: JobView, additions: Sequence[Additions], gated: Gated) -> None:
         kept = [{"name": gate} for gate in gated.kept]
-        placed = [
-            operation for one in self.own for operation in await one.place(view, gated.ref, action)
-        ]
+        placed = [operation for add in additions for operation in await add(gated.ref)]
         same = {
             "op": "replace",
             "path": "/metadata/resourceVersion",
@@ -235,7 +232,7 @@ class Writer:
             {"op": "replace", "path": "/spec/schedulingGates", "value": kept},
         ]
         try:
-            answer = await self.gate.patch_object(
+            answer = await self.leader_writer.patch_object(
                 resources.PODS, namespace=view.namespace, name=gated.ref.name, body=patch
             )
         except errors.NotFound:
@@ -250,7 +247,7 @@ class Writer:
             if frozen := await self.recheck.execs(view, action):
                 outcomes = dict.fromkeys(frozen, launcher_execs.FAILED)
                 outcomes |= await launcher_execs.end(
-                    self.gate, view.namespace, action.launcher, frozen
+                    self.leader_writer, view.namespace, action.launcher, frozen
                 )
         except (errors.KubeError, NotLeader) as error:
             log.warning(
@@ -333,7 +330,7 @@ class Writer:
         An object deleted without its version counts as gone, even while something holds the object.
         """
         try:
-            answer = await self.gate.delete_object(
+            answer = await self.leader_writer.delete_object(
                 resource, namespace=view.namespace, ref=ref, at_version=at_version, grace=grace
             )
         except errors.NotFound:

@@ -5,9 +5,9 @@ from functools import partial
 from typing import Protocol
 
 from mpijob_elastic import capabilities
+from mpijob_elastic.act.capability_writes import CapabilityWriter, LiveWrites, Seen
 from mpijob_elastic.act.events import Events
-from mpijob_elastic.act.gate import Gate
-from mpijob_elastic.act.own import LiveWrites, Own, Seen
+from mpijob_elastic.act.leader_writer import LeaderWriter
 from mpijob_elastic.capabilities.autoscaling import live as autoscaling
 from mpijob_elastic.capabilities.et_operator import live as et_operator
 from mpijob_elastic.capabilities.gangs import live as gangs
@@ -65,16 +65,16 @@ def seeing(watching: Watching, *, options: Collection[str] = ()) -> See:
 
 def writers(
     client: ApiReader,
-    gate: Gate,
+    leader_writer: LeaderWriter,
     seen: Seen,
     events: Events,
     now: Callable[[], float],
     *,
     options: Collection[str] = (),
-) -> tuple[Own, ...]:
+) -> tuple[CapabilityWriter, ...]:
     """Return the writers for those actions of capabilities that take more than one request."""
     chosen = [writer for option, writer in _OPTIONAL_WRITERS if option in options]
     return tuple(
-        writer(client=client, gate=gate, seen=seen, events=events, now=now)
+        writer(client=client, leader_writer=leader_writer, seen=seen, events=events, now=now)
         for writer in (*chosen, *_WRITERS)
     )

@@ -2,5 +2,5 @@
 
 `process` keeps the caches warm and waits for the Lease. `reconcile` looks at one job: it makes the
 view, decides, and writes. `recheck` decides again on live objects before an action that cannot be
-taken back. `remembered` keeps facts of each job that no object holds.
+taken back. `per_job_state` keeps facts of each job that no object holds.
 """

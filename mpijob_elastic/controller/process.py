@@ -30,14 +30,14 @@ from prometheus_client import (
 
 from mpijob_elastic import __version__, names
 from mpijob_elastic.act.events import Events
-from mpijob_elastic.act.gate import Gate, NotLeader
 from mpijob_elastic.act.launcher_execs import Execs
+from mpijob_elastic.act.leader_writer import LeaderWriter, NotLeader
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.writer import Outdated, Writer
 from mpijob_elastic.capabilities import live
+from mpijob_elastic.controller.per_job_state import ScaleTimes, SeenTimes
 from mpijob_elastic.controller.recheck import LiveRecheck
 from mpijob_elastic.controller.reconcile import Reconciler
-from mpijob_elastic.controller.remembered import ScaleTimes, SeenTimes
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.lease import Lease, LeaseTimes
@@ -191,13 +191,13 @@ class Controller:
             random=random,
             times=settings.lease_times,
         )
-        gate = Gate(client, time_left=self._lease.time_left, metrics=self._metrics)
-        self._events = Events(gate, instance=settings.identity, now=now, random=random)
+        leader_writer = LeaderWriter(client, time_left=self._lease.time_left, metrics=self._metrics)
+        self._events = Events(leader_writer, instance=settings.identity, now=now, random=random)
         self._prober = Prober(client, metrics=self._metrics, now=now, wake=self._wake)
         self._execs = Execs(client, now=now, wake=self._wake)
         drains = SeenTimes(clock=time.monotonic)
         writer = Writer(
-            gate=gate,
+            leader_writer=leader_writer,
             seen=self._caches,
             recheck=LiveRecheck(
                 client,
@@ -210,8 +210,8 @@ class Controller:
             execs=self._execs,
             events=self._events,
             metrics=self._metrics,
-            own=live.writers(
-                client, gate, self._caches, self._events, now, options=settings.components
+            capability_writers=live.writers(
+                client, leader_writer, self._caches, self._events, now, options=settings.components
             ),
         )
         self._reconciler = Reconciler(

@@ -13,7 +13,7 @@ from functools import partial
 
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.writer import Outdated, Writer
-from mpijob_elastic.controller.remembered import Refusals, ScaleTimes, SeenTimes
+from mpijob_elastic.controller.per_job_state import Refusals, ScaleTimes, SeenTimes
 from mpijob_elastic.decide import derive, plan
 from mpijob_elastic.decide.actions import Action, Plan, ProbeWorkers, TellUser, needs_notice
 from mpijob_elastic.decide.state import JobState

@@ -74,6 +74,7 @@ class CapabilityFacts:
 
 
 K = TypeVar("K", bound=CapabilityFacts)
+V = TypeVar("V")
 
 
 class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -307,7 +308,7 @@ def of(job: MPIJob, asking: Iterable[Asking] = ()) -> JobFacts:
     policy_, problems = policy.parse(job.metadata.annotations)
     asked = [ask(job, policy_) for ask in asking]
     launcher = job.containers(names.ROLE_LAUNCHER)
-    texts = [text for container in launcher for text in container.texts()]
+    texts = _texts(launcher)
     spec, status = job.spec or mpijob.Spec(), job.status or JobStatus()
     launch = _launch(launcher)
     said = launch or Launch(program="")
@@ -330,7 +331,7 @@ def of(job: MPIJob, asking: Iterable[Asking] = ()) -> JobFacts:
         min_np_workers=_workers(said.effective_min_np, job.slots),
         max_np_workers=_workers(said.max_np, job.slots),
         unread_options=_unread(launch) if elastic else frozenset(),
-        names_hostfile=any(names.KEY_HOSTFILE in text for text in texts),
+        names_hostfile=_names_hostfile(texts),
         counts_resets=said.reset_limit is not None,
         gloo_timeout=_gloo_timeout(said, [*launcher[:1], *job.containers(names.ROLE_WORKER)]),
         clean_pod_policy=spec.clean_pod_policy or "None",
@@ -338,19 +339,39 @@ def of(job: MPIJob, asking: Iterable[Asking] = ()) -> JobFacts:
         reported=bool(status.conditions),
         own_grace=worker.termination_grace_period_seconds,
         finished=job.finished,
-        retries=not job.finished and job.condition(names.CONDITION_FAILED) is not None,
+        retries=_is_retried(job),
         ended_at=_ended_at(job, status),
         succeeded_at=_succeeded_at(job, status),
         notices=notices,
         lacks_selector=job.lacks_selector,
         size_manager=job.size_manager,
-        pod_labels={role: job.pod_labels(role) for role in _ROLES},
-        seccomp_profiles={role: job.pod(role).seccomp_profiles for role in _ROLES},
+        pod_labels=_by_role(job.pod_labels),
+        seccomp_profiles=_by_role(lambda role: job.pod(role).seccomp_profiles),
         place=job.place,
         names_node=bool(worker.node_name),
         worker_counts=job.worker_counts,
         asked=tuple(known for known, _ in asked if known is not None),
     )
+
+
+def _texts(launcher: Iterable[Container]) -> list[str]:
+    """Return the texts of the launcher's containers that may name a file."""
+    return [text for container in launcher for text in container.texts()]
+
+
+def _names_hostfile(texts: Iterable[str]) -> bool:
+    """Tell whether a text of the launcher names the hostfile."""
+    return any(names.KEY_HOSTFILE in text for text in texts)
+
+
+def _by_role(read: Callable[[str], V]) -> dict[str, V]:
+    """Return what is read of the pod template of each role."""
+    return {role: read(role) for role in _ROLES}
+
+
+def _is_retried(job: MPIJob) -> bool:
+    """Tell whether the job failed, and the operator makes another launcher."""
+    return not job.finished and job.condition(names.CONDITION_FAILED) is not None
 
 
 def _launch(launcher: Sequence[Container]) -> Launch | None:

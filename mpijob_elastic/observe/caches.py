@@ -32,9 +32,11 @@ from mpijob_elastic.model.pod import PodFacts, Signs
 from mpijob_elastic.model.wire import Fact, is_news
 from mpijob_elastic.observe import facts_config, registration, views
 from mpijob_elastic.observe.facts_config import Packed, packed
-from mpijob_elastic.observe.kept import PodTexts, Unread, WorkerEnds
 from mpijob_elastic.observe.nodes import Nodes
+from mpijob_elastic.observe.shared_texts import PodTexts
+from mpijob_elastic.observe.unreadable import Unread
 from mpijob_elastic.observe.watching import ByJob, JobKey, See, Watching, unseen
+from mpijob_elastic.observe.worker_ends import WorkerEnds
 
 log = logging.getLogger(__name__)
 

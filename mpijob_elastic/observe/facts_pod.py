@@ -227,8 +227,8 @@ def _facts(pod: Pod, *, groups: frozenset[str], marks: frozenset[str]) -> PodFac
     conditions = {condition.type: condition for condition in status.conditions or ()}
     ended = list(ends(status.container_statuses or ()))
     created_at = seconds(pod.metadata.creation_timestamp) or 0.0
-    containers = tuple(shared(container.name) for container in spec.containers or ())
-    is_single = len(containers) < 2
+    containers = _containers(spec)
+    has_choice = len(containers) > 1
     return PodFacts(
         metadata=owned(pod.metadata),
         # Many pods share these texts, and each is kept once: this and `owned` save a third of the
@@ -238,27 +238,52 @@ def _facts(pod: Pod, *, groups: frozenset[str], marks: frozenset[str]) -> PodFac
         created_at=created_at,
         deleting=pod.metadata.deleting,
         containers=containers,
-        mounting=() if is_single else _mounting(spec),
-        default_container="" if is_single else shared(annotations.get(_DEFAULT, "")),
+        mounting=_mounting(spec) if has_choice else (),
+        default_container=shared(annotations.get(_DEFAULT, "")) if has_choice else "",
         ready_at=_ready_at(conditions, created_at),
         unready_at=_unready_at(conditions),
         last_state=shared(_last_state(spec, status, ended)),
         foreign=names.LABEL_REPLICA_INDEX in labels,
-        of_training_operator=any(label.startswith(_FOREIGN_PREFIX) for label in labels),
+        of_training_operator=_is_of_training_operator(labels),
         node=shared(spec.node_name),
         obstacle=_obstacle(conditions),
         disruption=_disrupted(conditions),
-        tolerations=tuple(one for one in spec.tolerations or () if one.may_last),
+        tolerations=_lasting(spec),
         ends_at=seconds(pod.metadata.deletion_timestamp),
         grace=pod.metadata.deletion_grace_period_seconds,
         shares_processes=bool(spec.share_process_namespace or spec.host_pid),
-        out_of_memory=any(end.reason == "OOMKilled" for _, end in ended),
+        out_of_memory=_was_out_of_memory(ended),
         pre_stop=_has_pre_stop(spec),
-        gates=tuple(shared(gate.name) for gate in spec.scheduling_gates or ()),
+        gates=_gates(spec),
         grouped=_is_grouped(pod, spec, groups),
         marks=_marks(annotations, marks),
         last_words=_last_words(status) if pod.metadata.deleting else "",
     )
+
+
+def _containers(spec: Spec) -> tuple[str, ...]:
+    """Return the names of the containers, without init containers."""
+    return tuple([shared(container.name) for container in spec.containers or ()])
+
+
+def _gates(spec: Spec) -> tuple[str, ...]:
+    """Return the scheduling gates that hold the pod back."""
+    return tuple([shared(gate.name) for gate in spec.scheduling_gates or ()])
+
+
+def _lasting(spec: Spec) -> tuple[Toleration, ...]:
+    """Return the tolerations that let the pod stay for ever in spite of a taint."""
+    return tuple([toleration for toleration in spec.tolerations or () if toleration.may_last])
+
+
+def _is_of_training_operator(labels: Iterable[str]) -> bool:
+    """Tell whether training-operator made the pod."""
+    return any(label.startswith(_FOREIGN_PREFIX) for label in labels)
+
+
+def _was_out_of_memory(ended: Iterable[tuple[str, Detail]]) -> bool:
+    """Tell whether a container was killed because it ran out of memory."""
+    return any(end.reason == "OOMKilled" for _, end in ended)
 
 
 def _mounting(spec: Spec) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.doubles.api import TinyApi
 from tests.faults.proxy import FaultProxy
-from tests.product.act.writes import Nothing, Taken, Told, gate_of, writer_of
+from tests.product.act.writes import Nothing, Taken, Told, leader_writer_of, writer_of
 from tests.product.cli.cluster import Commands
 
 
@@ -47,7 +47,7 @@ async def client(proxy: FaultProxy) -> AsyncIterator[ApiWriter]:
 @pytest.fixture
 def told(client: ApiWriter) -> Told:
     metrics = Metrics(CollectorRegistry())
-    return Told(gate_of(client, metrics))
+    return Told(leader_writer_of(client, metrics))
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ VERBS = {
 DOORS = {
     "mpijob_elastic/kube/writer.py",
     "mpijob_elastic/kube/exec.py",
-    "mpijob_elastic/act/gate.py",
+    "mpijob_elastic/act/leader_writer.py",
 }
 # What the functions here send is told by kinds of actions.
 SENDERS = {

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from mpijob_elastic.act.own import LiveWrites
+from mpijob_elastic.act.capability_writes import LiveWrites
 from mpijob_elastic.capabilities.et_operator import EtOperator, facts, wishes
 from mpijob_elastic.capabilities.et_operator.facts import FAILED, TRAINING_JOBS, ScaleRequest
 from mpijob_elastic.kube.resources import MPI_JOBS
@@ -58,7 +58,7 @@ class Requests(LiveWrites):
     async def _fail(self, request: ScaleRequest, why: str) -> None:
         action = wishes.say(request, FAILED, why, now=self.now())
         ref = request.metadata
-        answer = await self.gate.patch_object(
+        answer = await self.leader_writer.patch_object(
             action.resource,
             namespace=ref.namespace,
             name=ref.name,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mpijob_elastic import names
-from mpijob_elastic.act.own import LiveWrites, check_size
+from mpijob_elastic.act.capability_writes import LiveWrites, check_size
 from mpijob_elastic.capabilities.kube_queue import KubeQueue, facts
 from mpijob_elastic.capabilities.kube_queue.facts import QUEUE_UNITS, QueueUnit
 from mpijob_elastic.capabilities.kube_queue.wishes import CreateUnit, MarkRunning, ReleaseJob
@@ -43,7 +43,7 @@ class QueueUnits(LiveWrites):
     kinds = (CreateUnit, MarkRunning, ReleaseJob)
 
     async def perform(self, view: JobView, action: Action) -> None:
-        """Carry out an action; see `Own`."""
+        """Carry out an action; see `CapabilityWriter`."""
         match action:
             case CreateUnit():
                 await self._create(view, action)
@@ -57,7 +57,9 @@ class QueueUnits(LiveWrites):
         pods = [await self.read(PODS, like.like.name, view.namespace) for like in action.pods]
         body = created(view, action, job=job, pods=pods, now=self.now())
         check_size(body)
-        answer = await self.gate.create_object(QUEUE_UNITS, namespace=view.namespace, body=body)
+        answer = await self.leader_writer.create_object(
+            QUEUE_UNITS, namespace=view.namespace, body=body
+        )
         self.seen.see(QUEUE_UNITS, answer)
 
     async def _mark(self, view: JobView, unit: QueueUnit) -> None:
@@ -74,7 +76,7 @@ class QueueUnits(LiveWrites):
         )  # before koord-queue, the status was no subresource
         for kind in kinds:
             with suppress(errors.NotFound):
-                answer = await self.gate.patch_object(
+                answer = await self.leader_writer.patch_object(
                     QUEUE_UNITS,
                     namespace=view.namespace,
                     name=found.name,
@@ -90,7 +92,7 @@ class QueueUnits(LiveWrites):
             # A former leader has seen the job run since then, and somebody holds the job again.
             return self.seen.see(QUEUE_UNITS, raw)
         body = {"metadata": {"uid": view.ref.uid, "annotations": {facts.KUBEQUEUE_SUSPEND: None}}}
-        answer = await self.gate.patch_object(
+        answer = await self.leader_writer.patch_object(
             MPI_JOBS, namespace=view.namespace, name=view.name, body=body
         )
         self.seen.see(MPI_JOBS, answer)

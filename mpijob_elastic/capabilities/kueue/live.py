@@ -6,11 +6,12 @@ them.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.act.own import LiveWrites, check_size
+from mpijob_elastic.act.capability_writes import Additions, LiveWrites, add_nothing, check_size
 from mpijob_elastic.act.writer import Outdated
 from mpijob_elastic.capabilities.kueue import Kueue, actions, facts, words
 from mpijob_elastic.capabilities.kueue.actions import (
@@ -64,7 +65,7 @@ class Workloads(LiveWrites):
         self.missing.pop((namespace, name), None)
 
     async def perform(self, view: JobView, action: Action) -> None:
-        """Carry out an action; see `Own`."""
+        """Carry out an action; see `CapabilityWriter`."""
         match action:
             case CreateWorkload():
                 await self._create(view, action)
@@ -82,7 +83,9 @@ class Workloads(LiveWrites):
         )
         body = actions.created(view, action, pods=pods, priority=priority)
         check_size(body)
-        answer = await self.gate.create_object(WORKLOADS, namespace=view.namespace, body=body)
+        answer = await self.leader_writer.create_object(
+            WORKLOADS, namespace=view.namespace, body=body
+        )
         self.seen.see(WORKLOADS, answer)
 
     async def _priority(self, view: JobView, name: str) -> int:
@@ -99,11 +102,15 @@ class Workloads(LiveWrites):
         value: int = found["value"]
         return value
 
-    async def check(self, view: JobView, action: Ungate) -> None:
+    async def starting(self, view: JobView, action: Ungate) -> Additions:
         """Read live whether these pods still have the quota with which they start.
 
         Raises Outdated if they do not.
         """
+        await self._check(view, action)
+        return partial(self._place, view, action) if action.adds else add_nothing
+
+    async def _check(self, view: JobView, action: Ungate) -> None:
         queue = _queue(view)
         if not queue.name:
             return
@@ -117,13 +124,11 @@ class Workloads(LiveWrites):
                     f"{view.namespace}/{view.name}: Workload {name} is not granted any more"
                 )
 
-    async def place(self, view: JobView, pod: Identity, action: Ungate) -> Sequence[Object]:
+    async def _place(self, view: JobView, action: Ungate, pod: Identity) -> Sequence[Object]:
         """Return the operations that bind a pod to the nodes of its flavors.
 
         They also add what AdmissionChecks ask for.
         """
-        if not action.adds:
-            return []
         added = [actions.of_flavor(await self.read(facts.FLAVORS, name)) for name in action.adds]
         added += await self._updates(view, pod)
         live = await self.read(resources.PODS, pod.name, view.namespace)
@@ -159,7 +164,7 @@ class Workloads(LiveWrites):
             # granted it again, so pods may run.
             return self.seen.see(WORKLOADS, raw)
         body = actions.marked(view, action, msgspec.json.decode(raw), now=self.now())
-        answer = await self.gate.patch_object(
+        answer = await self.leader_writer.patch_object(
             WORKLOADS, namespace=view.namespace, name=found.name, subresource="status", body=body
         )
         return self.seen.see(WORKLOADS, answer)

@@ -22,7 +22,7 @@ from tests.doubles.direct import DirectClient, Sent
 from tests.faults.faults import Answer, Fault, Reset
 from tests.faults.proxy import FaultProxy
 from tests.faults.waiting import eventually
-from tests.product.act.writes import gate_of
+from tests.product.act.writes import leader_writer_of
 from tests.product.kube.watched import running
 
 NOTE = Note(reason="ScaledIn", message="3 to 2")
@@ -56,7 +56,9 @@ async def test_an_event_is_sent_once_or_given_up(
     asked: int,
 ) -> None:
     metrics = Metrics(CollectorRegistry())
-    sender = Events(gate_of(client, metrics), instance="test", now=lambda: NOW, random=Random(1))
+    sender = Events(
+        leader_writer_of(client, metrics), instance="test", now=lambda: NOW, random=Random(1)
+    )
     with proxy.inject(fault, times=times):
         sender.emit(job(2), NOTE)
         async with running(sender.run()):
@@ -69,7 +71,7 @@ async def test_an_event_holds_no_more_text_than_the_api_takes(
     api: TinyApi, client: ApiWriter
 ) -> None:
     sender = Events(
-        gate_of(client, Metrics(CollectorRegistry())),
+        leader_writer_of(client, Metrics(CollectorRegistry())),
         instance="test",
         now=lambda: NOW,
         random=Random(1),
@@ -106,8 +108,8 @@ class Server:
 
 
 def sending(server: Server) -> Events:
-    gate = gate_of(DirectClient(server.answer), Metrics(CollectorRegistry()))
-    return Events(gate, instance="test", now=lambda: NOW, random=Random(1))
+    leader_writer = leader_writer_of(DirectClient(server.answer), Metrics(CollectorRegistry()))
+    return Events(leader_writer, instance="test", now=lambda: NOW, random=Random(1))
 
 
 def note(number: int) -> Note:

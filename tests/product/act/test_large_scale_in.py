@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from mpijob_elastic.act import writer
-from mpijob_elastic.act.gate import for_each
+from mpijob_elastic.act.leader_writer import for_each
 from mpijob_elastic.act.writer import Outdated
 from mpijob_elastic.decide.actions import DeleteWorkers, Removal
 from mpijob_elastic.kube import errors

@@ -35,7 +35,7 @@ from tests.doubles.shells import (
     says,
 )
 from tests.faults.waiting import eventually
-from tests.product.act.writes import Nothing, Taken, Told, gate_of
+from tests.product.act.writes import Nothing, Taken, Told, leader_writer_of
 
 VIEW = but(job(2, workers=(worker(0), worker(1))), namespace="n")
 LAUNCHER = but(launcher(), ref=ref("p"), container="c", started_at=LONG_AGO)
@@ -274,10 +274,10 @@ async def end(
     async with looks_at(talk) as found:
         registry = CollectorRegistry()
         metrics = Metrics(registry)
-        gate = gate_of(found.client, metrics, time_left=time_left)
-        told = Told(gate)
+        leader_writer = leader_writer_of(found.client, metrics, time_left=time_left)
+        told = Told(leader_writer)
         writer = Writer(
-            gate=gate,
+            leader_writer=leader_writer,
             seen=Taken(),
             recheck=Recheck(frozen),
             execs=found.execs,

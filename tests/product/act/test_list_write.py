@@ -15,7 +15,7 @@ from mpijob_elastic.model.memory import Memory, Scale
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import LONG_AGO, NOW, but, config, job, pods, role, worker
 from tests.doubles.direct import DirectClient, Sent
-from tests.product.act.writes import Everything, Taken, Told, gate_of, writer_of
+from tests.product.act.writes import Everything, Taken, Told, leader_writer_of, writer_of
 
 EDITED = Sized(by="kubectl-edit", at=NOW - 10)
 FIRST = history.Change(at=LONG_AGO, cause="user", by="helm", before=1, after=3)
@@ -37,10 +37,12 @@ async def test_the_list_and_its_history_are_one_write_and_nothing_is_read_before
         return {"metadata": {"resourceVersion": "8"}}
 
     client = DirectClient(answer)
-    gate = gate_of(client, Metrics(CollectorRegistry()))
-    taken, events = Taken(), Told(gate)
-    own = live.writers(client, gate, taken, events, lambda: NOW, options=live.OPTIONS)
-    writer = writer_of(client, taken, Everything(), own=own)
+    leader_writer = leader_writer_of(client, Metrics(CollectorRegistry()))
+    taken, events = Taken(), Told(leader_writer)
+    capability_writers = live.writers(
+        client, leader_writer, taken, events, lambda: NOW, options=live.OPTIONS
+    )
+    writer = writer_of(client, taken, Everything(), capability_writers=capability_writers)
     view = trained(size, listed=listed, told=history.merged("", [FIRST]))
     [action] = (one for one in decide(view, now=NOW).actions if isinstance(one, WriteConfig))
     await writer.perform(view, action)

@@ -7,7 +7,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from mpijob_elastic import names
-from mpijob_elastic.act.gate import Altered, Gate
+from mpijob_elastic.act.leader_writer import Altered, LeaderWriter
 from mpijob_elastic.act.writer import Outdated, Writer
 from mpijob_elastic.capabilities.autoscaling import facts as autoscale
 from mpijob_elastic.capabilities.autoscaling.autoscaler import (
@@ -440,11 +440,11 @@ async def test_the_text_of_a_refusal_makes_no_series(
 ) -> None:
     """An admission webhook may name the object in its reason."""
     metrics = Metrics(CollectorRegistry())
-    gate = Gate(client, time_left=lambda: math.inf, metrics=metrics)
+    leader_writer = LeaderWriter(client, time_left=lambda: math.inf, metrics=metrics)
     for number in range(3):
         refusal = Answer(status=status, reason=f"policy says no to train-{number}")
         with proxy.inject(refusal, on=writes), contextlib.suppress(errors.ApiError):
-            await gate.patch_object(PODS, namespace="n", name=f"train-{number}", body={})
+            await leader_writer.patch_object(PODS, namespace="n", name=f"train-{number}", body={})
     [family] = metrics.writes.collect()
     counted = {
         sample.labels["outcome"]: sample.value

@@ -9,10 +9,10 @@ import msgspec
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from mpijob_elastic.act.capability_writes import CapabilityWriter
 from mpijob_elastic.act.events import Events
-from mpijob_elastic.act.gate import Gate
 from mpijob_elastic.act.launcher_execs import Execs
-from mpijob_elastic.act.own import Own
+from mpijob_elastic.act.leader_writer import LeaderWriter
 from mpijob_elastic.act.writer import Writer
 from mpijob_elastic.decide.actions import Action, DeleteWorkers, EndExecs, Note, Removal, Ungate
 from mpijob_elastic.kube.meta import Identity
@@ -100,34 +100,40 @@ class Everything(Nothing):
 class Told(Events):
     """Events, kept instead of sent."""
 
-    def __init__(self, gate: Gate) -> None:
-        super().__init__(gate, instance="test", now=lambda: NOW, random=Random(1))
+    def __init__(self, leader_writer: LeaderWriter) -> None:
+        super().__init__(leader_writer, instance="test", now=lambda: NOW, random=Random(1))
         self.notes: list[str] = []
 
     def emit_on(self, resource: Resource, ref: Identity, note: Note) -> None:
         self.notes.append(note.reason)
 
 
-def gate_of(client: ApiWriter, metrics: Metrics, *, time_left: float = math.inf) -> Gate:
+def leader_writer_of(
+    client: ApiWriter, metrics: Metrics, *, time_left: float = math.inf
+) -> LeaderWriter:
     """Return the door of a controller that leads for so many seconds yet."""
-    return Gate(client, time_left=lambda: time_left, metrics=metrics)
+    return LeaderWriter(client, time_left=lambda: time_left, metrics=metrics)
 
 
 def writer_of(
-    client: ApiWriter, taken: Taken, recheck: Nothing, *, own: Sequence[Own] = ()
+    client: ApiWriter,
+    taken: Taken,
+    recheck: Nothing,
+    *,
+    capability_writers: Sequence[CapabilityWriter] = (),
 ) -> Writer:
     """Return a writer whose Events are kept, and that is to end no exec."""
     metrics = Metrics(CollectorRegistry())
-    gate = gate_of(client, metrics)
+    leader_writer = leader_writer_of(client, metrics)
     execs = Execs(client, now=lambda: NOW, wake=lambda *_: None)
     return Writer(
-        gate=gate,
+        leader_writer=leader_writer,
         seen=taken,
         recheck=recheck,
         execs=execs,
-        events=Told(gate),
+        events=Told(leader_writer),
         metrics=metrics,
-        own=own,
+        capability_writers=capability_writers,
     )
 
 

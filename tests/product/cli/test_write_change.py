@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mpijob_elastic import names
-from mpijob_elastic.act import gate
+from mpijob_elastic.act import leader_writer
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import write_change
@@ -511,4 +511,4 @@ async def test_another_operators_job_is_left_alone(server: Server) -> None:
 
 
 def test_what_a_user_changes_is_told_from_what_the_controller_does() -> None:
-    assert write_change.MANAGER != gate.MANAGED
+    assert write_change.MANAGER != leader_writer.MANAGED

@@ -9,14 +9,14 @@ from unittest import mock
 
 import pytest
 
-from mpijob_elastic.act.gate import Altered
+from mpijob_elastic.act.leader_writer import Altered
 from mpijob_elastic.act.writer import Outdated
 from mpijob_elastic.capabilities.gangs.facts import Gang
 from mpijob_elastic.capabilities.gangs.wishes import MakePodGroup
 from mpijob_elastic.capabilities.kueue.actions import ClearWorkload, CreateWorkload, MarkReady
-from mpijob_elastic.controller import remembered
+from mpijob_elastic.controller import per_job_state
+from mpijob_elastic.controller.per_job_state import Refusals
 from mpijob_elastic.controller.reconcile import Reconciler
-from mpijob_elastic.controller.remembered import Refusals
 from mpijob_elastic.decide.actions import (
     DeleteLauncher,
     DeleteWorkers,
@@ -130,7 +130,7 @@ async def test_what_is_refused_is_tried_ever_later_and_told_once() -> None:
         api.clock += waits[-1]
     assert waits[0] <= 1.0
     assert waits[:5] == sorted(waits[:5])
-    assert remembered.RETRY.longest / 2 <= waits[-1] <= remembered.RETRY.longest
+    assert per_job_state.RETRY.longest / 2 <= waits[-1] <= per_job_state.RETRY.longest
     [said] = api.said
     assert said.startswith("Refused: not done: ask queue team for quota with the Workload")
     assert "a policy says no" in said

@@ -1,6 +1,6 @@
 """Writes that are refused: what is told of them."""
 
-from mpijob_elastic.controller.remembered import Refusals
+from mpijob_elastic.controller.per_job_state import Refusals
 from mpijob_elastic.decide.actions import DeleteWorkers, Removal, normal
 from mpijob_elastic.decide.state import REFUSED_OFTEN
 from mpijob_elastic.kube.errors import Forbidden

@@ -3,7 +3,7 @@
 from prometheus_client import CollectorRegistry
 
 from mpijob_elastic import names
-from mpijob_elastic.controller.remembered import ScaleTimes
+from mpijob_elastic.controller.per_job_state import ScaleTimes
 from mpijob_elastic.decide import derive, plan
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint

@@ -134,6 +134,18 @@ def test_all_that_we_write_is_kept_in_a_hundred_kib_for_each_thousand_workers(
     assert packed(granted).open() == granted
 
 
+@pytest.mark.parametrize("workers", [1, 1_000])
+def test_packed_facts_show_nothing_but_their_metadata_before_they_are_opened(workers: int) -> None:
+    """A script or a rule that seems absent would be written again."""
+    hosts = [names.worker("train", index) for index in range(workers)]
+    script = names.discover_hosts(hosts, slots=1)
+    facts = read_config(config_map({names.KEY_DISCOVER_HOSTS: script}))
+    found: object = packed(facts)
+    assert not {"script", "hostfile", "memory"}.intersection(dir(found))
+    assert packed(facts).metadata == facts.metadata
+    assert packed(facts).open() == facts
+
+
 HOSTILE = {
     "script": {names.KEY_DISCOVER_HOSTS: garbage(LARGEST)},
     "hostfile": {names.KEY_HOSTFILE: garbage(LARGEST)},

@@ -29,7 +29,7 @@ from tests.doubles.direct import Sent
 from tests.faults.faults import Answer, Request
 from tests.faults.proxy import FaultProxy
 from tests.faults.waiting import eventually
-from tests.product.act.writes import Told, gate_of
+from tests.product.act.writes import Told, leader_writer_of
 from tests.product.observe.cached import job_of, running, view_of
 
 SERVED = f"/apis/{SCALE_INS.api_version}"
@@ -52,9 +52,15 @@ async def asks(
 async def answering(client: ApiWriter, told: Told) -> AsyncIterator[tuple[Requests, Caches]]:
     """What answers the requests that the caches have seen, once they have."""
     async with running(client, options=(OPTION,)) as caches:
-        gate = gate_of(client, Metrics(CollectorRegistry()))
+        leader_writer = leader_writer_of(client, Metrics(CollectorRegistry()))
         yield (
-            Requests(client=client, gate=gate, seen=caches, events=told, now=lambda: NOW),
+            Requests(
+                client=client,
+                leader_writer=leader_writer,
+                seen=caches,
+                events=told,
+                now=lambda: NOW,
+            ),
             caches,
         )
 

@@ -23,7 +23,7 @@ from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import NOW, job, ref
 from tests.doubles.api import TinyApi
-from tests.product.act.writes import NOTE, Taken, Told, gate_of, is_there
+from tests.product.act.writes import NOTE, Taken, Told, is_there, leader_writer_of
 
 UNITS, JOBS = QUEUE_UNITS.path("default"), MPI_JOBS.path("default")
 UNIT, JOB = f"{UNITS}/j-mpi-qu", f"{JOBS}/j"
@@ -41,7 +41,7 @@ ASKED = CreateUnit(
 def units(client: ApiWriter, taken: Taken, told: Told) -> QueueUnits:
     return QueueUnits(
         client=client,
-        gate=gate_of(client, Metrics(CollectorRegistry())),
+        leader_writer=leader_writer_of(client, Metrics(CollectorRegistry())),
         seen=taken,
         events=told,
         now=lambda: NOW,

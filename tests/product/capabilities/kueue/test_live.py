@@ -29,7 +29,15 @@ from tests.builders import JOB, NOW, job, ref
 from tests.doubles.api import Object, TinyApi
 from tests.faults.faults import writes
 from tests.faults.proxy import FaultProxy
-from tests.product.act.writes import Answered, Everything, Nothing, Taken, Told, gate_of, writer_of
+from tests.product.act.writes import (
+    Answered,
+    Everything,
+    Nothing,
+    Taken,
+    Told,
+    leader_writer_of,
+    writer_of,
+)
 from tests.queues import granted, waiting
 
 PODS, OF_KUEUE = resources.PODS.path("default"), WORKLOADS.path("default")
@@ -40,7 +48,11 @@ CLASSES = WORKLOAD_PRIORITIES.path()
 def written(client: ApiWriter, taken: Taken, told: Told) -> Workloads:
     metrics = Metrics(CollectorRegistry())
     return Workloads(
-        client=client, gate=gate_of(client, metrics), seen=taken, events=told, now=lambda: NOW
+        client=client,
+        leader_writer=leader_writer_of(client, metrics),
+        seen=taken,
+        events=told,
+        now=lambda: NOW,
     )
 
 
@@ -129,7 +141,9 @@ async def test_pods_start_only_with_quota_that_is_granted_live_too(
     view = waiting(2, granted(workers=2))
     [freed] = [action for action in decide(view, now=NOW).actions if isinstance(action, Ungate)]
     with nullcontext() if admitted else pytest.raises(Outdated):
-        await writer_of(client, taken, Everything(), own=(written,)).perform(view, freed)
+        await writer_of(client, taken, Everything(), capability_writers=(written,)).perform(
+            view, freed
+        )
     assert len(taken.answers) == (not admitted)
     assert proxy.count(writes) == (len(freed.pods) if admitted else 0)
 

@@ -1,4 +1,4 @@
-"""The gate: how long a write may take, and what is said of a write for which that was not enough."""
+"""The writer of the leader: how long a write may take, and what is said of a write for which that was not enough."""
 
 import contextlib
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
-from mpijob_elastic.act.gate import LONGEST_WRITE, Gate, NotLeader, limits_of
+from mpijob_elastic.act.leader_writer import LONGEST_WRITE, LeaderWriter, NotLeader, limits_of
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.lease import LeaseTimes
 from mpijob_elastic.kube.resources import PODS
@@ -16,7 +16,7 @@ from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import ref
 from tests.faults.faults import Answer, writes
 from tests.faults.proxy import FaultProxy
-from tests.product.act.writes import gate_of
+from tests.product.act.writes import leader_writer_of
 
 # Seconds for which the API server waits for a webhook that says nothing of its timeout.
 WEBHOOK = 10.0
@@ -57,23 +57,23 @@ def test_the_server_gives_up_before_we_do_and_we_before_another_may_lead(left: f
     assert limits.server <= LONGEST_WRITE
 
 
-async def send(gate: Gate, verb: str) -> None:
+async def send(leader_writer: LeaderWriter, verb: str) -> None:
     match verb:
         case "POST":
-            await gate.create_object(PODS, namespace="n", body={"metadata": {"name": "a"}})
+            await leader_writer.create_object(PODS, namespace="n", body={"metadata": {"name": "a"}})
         case "PATCH":
-            await gate.patch_object(PODS, namespace="n", name="a", body={"metadata": {}})
+            await leader_writer.patch_object(PODS, namespace="n", name="a", body={"metadata": {}})
         case "DELETE":
-            await gate.delete_object(PODS, namespace="n", ref=ref("a"), at_version=False)
+            await leader_writer.delete_object(PODS, namespace="n", ref=ref("a"), at_version=False)
 
 
 @pytest.mark.parametrize("verb", ["POST", "PATCH", "DELETE"])
 async def test_every_write_tells_the_server_its_limit(
     proxy: FaultProxy, client: ApiWriter, verb: str
 ) -> None:
-    gate = gate_of(client, Metrics(CollectorRegistry()), time_left=9.0)
+    leader_writer = leader_writer_of(client, Metrics(CollectorRegistry()), time_left=9.0)
     with contextlib.suppress(errors.NotFound):
-        await send(gate, verb)
+        await send(leader_writer, verb)
     assert [(sent.method, sent.query["timeout"]) for sent in proxy.requests] == [(verb, "8000ms")]
 
 
@@ -84,7 +84,7 @@ async def test_a_write_that_takes_too_long_is_said_to_wait_for_a_webhook(
     metrics = Metrics(CollectorRegistry())
     slow = Answer(status=504, reason="Timeout")
     with proxy.inject(slow, on=writes), pytest.raises(errors.TooSlow) as caught:
-        await send(gate_of(client, metrics), verb)
+        await send(leader_writer_of(client, metrics), verb)
     assert "did not finish this write within 12 s" in caught.value.message
     assert "called for writes of pods, does not answer" in caught.value.message
     counted = metrics.writes.labels(verb, "pods", "TooSlow")._value.get()
@@ -92,7 +92,7 @@ async def test_a_write_that_takes_too_long_is_said_to_wait_for_a_webhook(
 
 
 async def test_nothing_is_sent_without_the_lease(proxy: FaultProxy, client: ApiWriter) -> None:
-    gate = gate_of(client, Metrics(CollectorRegistry()), time_left=0.0)
+    leader_writer = leader_writer_of(client, Metrics(CollectorRegistry()), time_left=0.0)
     with pytest.raises(NotLeader):
-        await send(gate, "PATCH")
+        await send(leader_writer, "PATCH")
     assert proxy.requests == []

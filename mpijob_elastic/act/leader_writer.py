@@ -1,4 +1,4 @@
-"""The gate for every write on behalf of a job: open only while this process surely leads."""
+"""The one way to write on behalf of a job, open only while this process surely leads."""
 
 import asyncio
 import math
@@ -84,7 +84,7 @@ async def for_each(
 
 
 @dataclass(frozen=True, eq=False)
-class Gate:
+class LeaderWriter:
     """Sends writes while the lease is held."""
 
     client: ApiWriter

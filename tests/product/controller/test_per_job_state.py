@@ -2,7 +2,7 @@
 
 import pytest
 
-from mpijob_elastic.controller.remembered import SeenTimes
+from mpijob_elastic.controller.per_job_state import SeenTimes
 from mpijob_elastic.decide import derive, drain, host_list
 from mpijob_elastic.decide.actions import WriteConfig
 from mpijob_elastic.decide.state import SETTLE

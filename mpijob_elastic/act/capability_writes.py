@@ -1,13 +1,13 @@
 """Writers that capabilities bring for their actions, and their additions to pods."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
 
 from mpijob_elastic.act.events import Events
-from mpijob_elastic.act.gate import Gate
+from mpijob_elastic.act.leader_writer import LeaderWriter
 from mpijob_elastic.decide.actions import Action, Operations, Ungate
 from mpijob_elastic.kube import errors, meta
 from mpijob_elastic.kube.meta import Identity
@@ -18,6 +18,11 @@ from mpijob_elastic.model.job import JobView
 # The most values in an object that we create: a third of the values that we read, because the API
 # server notes the manager of most fields, and others add a status.
 _MOST_VALUES = meta.MOST_VALUES // 3
+
+
+# Returns the additions to a pod that loses its gates, as a JSON patch; [] if there are none. A
+# precondition comes first.
+Additions = Callable[[Identity], Awaitable[Operations]]
 
 
 class Seen(Protocol):
@@ -52,7 +57,12 @@ def check_size(body: object) -> None:
         ) from error
 
 
-class Own:
+async def add_nothing(_pod: Identity) -> Operations:
+    """Return no additions."""
+    return []
+
+
+class CapabilityWriter:
     """Carries out the writes of some kinds of action; by default of no kind."""
 
     #: The kinds of action whose writes `perform` carries out.
@@ -73,23 +83,20 @@ class Own:
         Raises errors.KubeError or NotLeader.
         """
 
-    async def check(self, view: JobView, action: Ungate) -> None:
-        """Read live objects; raise act.writer.Outdated if these pods may not start."""
+    async def starting(self, _view: JobView, _action: Ungate) -> Additions:
+        """Read live objects before these pods start; return the function that adds to each pod.
 
-    async def place(self, _view: JobView, _pod: Identity, _action: Ungate) -> Operations:
-        """Return the additions to a pod that loses its gates, as a JSON patch; [] if not ours.
-
-        A precondition comes first.
+        Raises act.writer.Outdated if these pods may not start.
         """
-        return []
+        return add_nothing
 
 
 @dataclass(kw_only=True, eq=False)
-class LiveWrites(Own):
+class LiveWrites(CapabilityWriter):
     """Writes for which live objects are read first."""
 
     client: ApiReader
-    gate: Gate
+    leader_writer: LeaderWriter
     seen: Seen
     events: Events
     #: Returns seconds since the epoch.

@@ -11,7 +11,7 @@ from mpijob_elastic.kube.meta import OwnedIdentity, OwnerReference
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, ROLES, Resource
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model import bounds
-from mpijob_elastic.observe.kept import Unread
+from mpijob_elastic.observe.unreadable import Unread
 from mpijob_elastic.observe.watching import JobKey
 from tests.doubles.api import TinyApi
 from tests.faults.waiting import eventually
