@@ -12,7 +12,7 @@ from pathlib import Path
 import yaml
 
 from mpijob_elastic.install import overlays
-from mpijob_elastic.install.objects import Identity, Manifest, by_identity
+from mpijob_elastic.install.objects import Manifest, ObjectIdentity, by_identity
 from mpijob_elastic.install.overlays import DEFAULT, NAMESPACE_PLACEHOLDER, RIGHTS_TO_EVICT, Overlay
 
 CHART = Path(__file__).parents[1] / "charts" / "mpijob-elastic"
@@ -97,7 +97,8 @@ def write() -> None:
 
 
 def _of_requests(
-    rendered: Mapping[str, Mapping[Identity, Manifest]], everywhere: Mapping[Identity, Manifest]
+    rendered: Mapping[str, Mapping[ObjectIdentity, Manifest]],
+    everywhere: Mapping[ObjectIdentity, Manifest],
 ) -> Iterator[tuple[Manifest, str, str]]:
     """Yield the objects that only the overlay et-operator has, with their templates and conditions."""
     inside = by_identity(overlays.combined([Overlay.SINGLE_NAMESPACE, Overlay.ET_OPERATOR]))
@@ -122,11 +123,13 @@ def _of_requests(
             )
 
 
-def _union(rendered: Iterable[Mapping[Identity, Manifest]]) -> dict[Identity, Manifest]:
+def _union(rendered: Iterable[Mapping[ObjectIdentity, Manifest]]) -> dict[ObjectIdentity, Manifest]:
     return {one: manifest for found in rendered for one, manifest in found.items()}
 
 
-def _place(one: Identity, rendered: Mapping[str, Mapping[Identity, Manifest]]) -> tuple[str, str]:
+def _place(
+    one: ObjectIdentity, rendered: Mapping[str, Mapping[ObjectIdentity, Manifest]]
+) -> tuple[str, str]:
     """Return the template of an object, and the condition under which it exists."""
     if one.name == RIGHTS_TO_EVICT and one.kind.removesuffix("Binding") in _RIGHTS_TO_EVICT:
         return _RIGHTS_TO_EVICT[one.kind.removesuffix("Binding")]

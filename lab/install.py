@@ -15,7 +15,7 @@ from lab.registration import at_address
 from lab.versions import KubernetesVersion
 from mpijob_elastic import names
 from mpijob_elastic.install import overlays
-from mpijob_elastic.install.installer import Plan
+from mpijob_elastic.install.installer import InstallPlan
 from mpijob_elastic.install.objects import Manifest
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.install.server import HOOKS, OPTIONAL_KINDS, WORKLOADS
@@ -69,7 +69,7 @@ def _manifests(
 ) -> list[Manifest]:
     minor = KubernetesVersion.parse(cluster.options.kubernetes_version).minor
     manifests = overlays.for_version(
-        Plan(jobs_namespaces=namespaces, overlays=also).manifests(), minor
+        InstallPlan(jobs_namespaces=namespaces, overlays=also).manifests(), minor
     )
     served = [
         manifest for manifest in manifests if OPTIONAL_KINDS.get(manifest["kind"], 0) <= minor

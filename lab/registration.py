@@ -15,7 +15,7 @@ from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.pki import LOOPBACK
 from mpijob_elastic import names
-from mpijob_elastic.install.installer import Plan
+from mpijob_elastic.install.installer import InstallPlan
 from mpijob_elastic.install.server import HOOKS
 from mpijob_elastic.kube.resources import MPI_JOBS, VALIDATING_WEBHOOKS
 
@@ -27,7 +27,7 @@ TIMEOUT = 9
 
 def configurations(*, port: int, host: str = LOOPBACK) -> list[Manifest]:
     """Both configurations as they are installed, but for the address that is called."""
-    found = [manifest for manifest in Plan().manifests() if manifest["kind"] in HOOKS]
+    found = [manifest for manifest in InstallPlan().manifests() if manifest["kind"] in HOOKS]
     return [at_address(manifest, host=host, port=port) for manifest in found]
 
 

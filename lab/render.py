@@ -17,7 +17,7 @@ from lab.build import ensure_programs
 from lab.operator import types
 from lab.processes import run
 from lab.versions import DEFAULT_KUBERNETES
-from mpijob_elastic.install.objects import Identity, identity
+from mpijob_elastic.install.objects import ObjectIdentity, identity
 from mpijob_elastic.install.overlays import DEFAULT, DIFFERENCES, Overlay
 
 ROOT = Path(__file__).parents[1]
@@ -47,7 +47,7 @@ def files(kubectl: Path) -> dict[str, str]:
     texts = {DEFAULT: run(kubectl, "kustomize", OVERLAYS / DEFAULT)}
     for name, overlays in DIFFERENCES.items():
         # What two overlays make of an object is compared with what each made of it.
-        before: dict[Identity, str] = {}
+        before: dict[ObjectIdentity, str] = {}
         for part in (DEFAULT, *overlays):
             before |= _objects(texts.get(part, ""))  # none, if an overlay is alone
         with TemporaryDirectory() as directory:
@@ -56,7 +56,7 @@ def files(kubectl: Path) -> dict[str, str]:
     return texts
 
 
-def _objects(text: str) -> dict[Identity, str]:
+def _objects(text: str) -> dict[ObjectIdentity, str]:
     return {
         identity(yaml.safe_load(one)): one
         for one in re.split(r"^---\n", text, flags=re.MULTILINE)
@@ -64,7 +64,7 @@ def _objects(text: str) -> dict[Identity, str]:
     }
 
 
-def _difference(before: Mapping[Identity, str], after: Mapping[Identity, str]) -> str:
+def _difference(before: Mapping[ObjectIdentity, str], after: Mapping[ObjectIdentity, str]) -> str:
     changed = [text for one, text in after.items() if before.get(one) != text]
     gone = [
         _delete(one)
@@ -74,7 +74,7 @@ def _difference(before: Mapping[Identity, str], after: Mapping[Identity, str]) -
     return "---\n".join([*changed, *gone])
 
 
-def _delete(one: Identity) -> str:
+def _delete(one: ObjectIdentity) -> str:
     namespace = {"namespace": one.namespace} if one.namespace else {}
     patch = {"$patch": "delete", "apiVersion": one.api_version, "kind": one.kind}
     return yaml.safe_dump({**patch, "metadata": {"name": one.name, **namespace}}, sort_keys=False)

@@ -15,7 +15,7 @@ from playwright.async_api import Page
 from mpijob_elastic import names
 from mpijob_elastic.kube.lease import micro_time
 from mpijob_elastic.kube.resources import EVENTS, LEASES, PODS
-from mpijob_elastic.model.memory import Memory, Scale
+from mpijob_elastic.model.memory import Memory, SizeChange
 from tests.browser import opened
 from tests.doubles.api import TinyApi
 from tests.doubles.shells import STATUS, STDOUT, SUCCESS, Asked, Message, Shells
@@ -23,7 +23,7 @@ from tests.product.cli import worlds
 from tests.product.cli.served import NAMESPACE, TOKEN, put_job, served, store
 
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
-BEFORE = Memory(scale=Scale(before=2, after=4, at=time.time() - 70))
+BEFORE = Memory(scale=SizeChange(before=2, after=4, at=time.time() - 70))
 # How some people see colours, as Chromium emulates it.
 VISIONS = ("protanopia", "deuteranopia", "tritanopia", "achromatopsia")
 ROOT = Path(__file__).parents[1]
@@ -62,7 +62,7 @@ async def trains(_asked: Asked) -> AsyncIterator[Message]:
 
 
 def scaled(before: int, after: int, ago: float = 0.0) -> Memory:
-    return Memory(scale=Scale(before=before, after=after, at=time.time() - ago))
+    return Memory(scale=SizeChange(before=before, after=after, at=time.time() - ago))
 
 
 def unschedulable(api: TinyApi, pod: str) -> None:

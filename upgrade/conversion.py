@@ -19,7 +19,7 @@ from mpijob_elastic.model import operator_types, policy
 from mpijob_elastic.telemetry.terminal import printable
 from upgrade import crd, old_names
 from upgrade.converters import CONVERTERS, ET, RUN_POLICY
-from upgrade.notes import Note, Notes
+from upgrade.notes import ConversionNote, Notes
 from upgrade.old_names import Source
 
 _SCALERS = frozenset({(ET, "ScaleIn"), (ET, "ScaleOut")})
@@ -65,7 +65,7 @@ class Converted:
     subject: str
     manifest: Source
     #: Sorted by field.
-    notes: tuple[Note, ...]
+    notes: tuple[ConversionNote, ...]
 
 
 def convert_text(text: str, *, where: str, is_patch: bool = False) -> list[Converted]:

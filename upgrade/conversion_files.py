@@ -14,7 +14,7 @@ from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
 from upgrade import conversion, kustomizations
 from upgrade.conversion import Converted
-from upgrade.notes import Note
+from upgrade.notes import ConversionNote
 
 STANDARD_INPUT = Path("-")
 _STDIN = "standard input"
@@ -41,7 +41,7 @@ class File:
     #: The file was skipped, although it seems to hold a job.
     to_do: bool = False
     #: Notes on a kustomization, whether it was skipped or not.
-    notes: tuple[Note, ...] = ()
+    notes: tuple[ConversionNote, ...] = ()
 
     @property
     def called(self) -> str:

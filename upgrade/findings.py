@@ -111,7 +111,7 @@ _OPERATORS = {
 
 
 @dataclass(frozen=True)
-class Finding:
+class PreflightFinding:
     """A topic, what it means for the upgrade, and what was found."""
 
     topic: str
@@ -123,7 +123,7 @@ class Finding:
 class Report:
     """All findings, and the effect on each job."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[PreflightFinding, ...]
     jobs: tuple[Adoption, ...]
 
     @property
@@ -142,41 +142,43 @@ class Report:
         }
 
 
-def unknown(topic: str, what: str) -> Finding:
+def unknown(topic: str, what: str) -> PreflightFinding:
     """Return a finding for a question that this account may not ask."""
-    return Finding(topic, Advice.CARE, f"unknown: this account may not {what}")
+    return PreflightFinding(topic, Advice.CARE, f"unknown: this account may not {what}")
 
 
-def kubernetes(version: str, minor: int) -> Finding:
+def kubernetes(version: str, minor: int) -> PreflightFinding:
     """Judge the version of Kubernetes."""
     if minor < OLDEST:
-        return Finding(
+        return PreflightFinding(
             "kubernetes",
             Advice.NO,
             f"{version} is older than 1.{OLDEST}, the oldest that is supported",
         )
     if lacks := [words for kind, words in _WITHOUT.items() if minor < OPTIONAL_KINDS[kind]]:
-        return Finding("kubernetes", Advice.CARE, f"{version} has no {' and no '.join(lacks)}")
-    return Finding("kubernetes", Advice.GO, f"{version} serves everything that is used")
+        return PreflightFinding(
+            "kubernetes", Advice.CARE, f"{version} has no {' and no '.join(lacks)}"
+        )
+    return PreflightFinding("kubernetes", Advice.GO, f"{version} serves everything that is used")
 
 
-def definition(found: Crd | None) -> Finding:
+def definition(found: Crd | None) -> PreflightFinding:
     """Judge the definition of MPIJobs; found: None if there is none."""
     if found is None:
-        return Finding(
+        return PreflightFinding(
             "definition", Advice.NO, f"there is no {crd.NAME}; install mpi-operator v0.2.3"
         )
     try:
         form = crd.form(found)
     except Refused as error:
-        return Finding("definition", Advice.NO, str(error))
+        return PreflightFinding("definition", Advice.NO, str(error))
     meaning = "from before apiextensions v1" if form is Form.LEGACY else "apiextensions v1"
     scale = "scalable" if crd.is_scalable(found) else "without the scale subresource"
     text = f"{form} ({meaning}), stored as {', '.join(crd.stored(found))}, {scale}"
-    return Finding("definition", Advice.GO, text)
+    return PreflightFinding("definition", Advice.GO, text)
 
 
-def operators(found: Iterable[Operator] | None) -> list[Finding]:
+def operators(found: Iterable[Operator] | None) -> list[PreflightFinding]:
     """Judge the operators of MPIJobs; found: None if this account may not look for them."""
     if found is None:
         return [
@@ -184,17 +186,17 @@ def operators(found: Iterable[Operator] | None) -> list[Finding]:
                 "operator", "list Deployments or Pods in all namespaces; make sure that v0.2.3 runs"
             )
         ]
-    none = Finding(
+    none = PreflightFinding(
         "operator", Advice.CARE, "no image of an operator was found; make sure that v0.2.3 runs"
     )
     judged = [(operator, *_OPERATORS[operator.kind]) for operator in found]
     return [
-        Finding("operator", verdict, f"{operator}: {meaning}")
+        PreflightFinding("operator", verdict, f"{operator}: {meaning}")
         for operator, verdict, meaning in judged
     ] or [none]
 
 
-def jobs(adoptions: Iterable[Adoption] | None) -> Finding:
+def jobs(adoptions: Iterable[Adoption] | None) -> PreflightFinding:
     """Count how jobs become elastic; adoptions: None if this account may not list jobs."""
     if adoptions is None:
         return unknown("jobs", "list them in all namespaces")
@@ -205,23 +207,23 @@ def jobs(adoptions: Iterable[Adoption] | None) -> Finding:
         ", ".join(f"{count} {readiness}" for readiness, count in counts.items() if count) or "none"
     )
     care = counts[Readiness.RESTART] or counts[Readiness.FOREIGN]
-    return Finding("jobs", Advice.CARE if care else Advice.GO, text)
+    return PreflightFinding("jobs", Advice.CARE if care else Advice.GO, text)
 
 
-def faults(found: Iterable[str]) -> list[Finding]:
+def faults(found: Iterable[str]) -> list[PreflightFinding]:
     """Name each job that mpi-operator v0.2.3 cannot work with."""
-    return [Finding("faults", Advice.CARE, fault) for fault in found] or [
-        Finding("faults", Advice.GO, "none")
+    return [PreflightFinding("faults", Advice.CARE, fault) for fault in found] or [
+        PreflightFinding("faults", Advice.GO, "none")
     ]
 
 
-def labels(found: Iterable[str]) -> list[Finding]:
+def labels(found: Iterable[str]) -> list[PreflightFinding]:
     """Name each rule that begins to match pods of a job by labels that the webhook puts back."""
     begins = (
         "begins to match its new pods, by labels that mpi-operator v0.2.3 drops and the webhook "
         "puts back: change the rule or the job, or leave labels as they are with "
         "--no-template-labels"
     )
-    return [Finding("labels", Advice.CARE, f"{rule} {begins}") for rule in found] or [
-        Finding("labels", Advice.GO, "no rule begins to match pods of jobs")
+    return [PreflightFinding("labels", Advice.CARE, f"{rule} {begins}") for rule in found] or [
+        PreflightFinding("labels", Advice.GO, "no rule begins to match pods of jobs")
     ]

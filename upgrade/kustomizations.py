@@ -13,7 +13,7 @@ from typing import Any
 from mpijob_elastic.kube import kubectl_yaml
 from mpijob_elastic.kube.resources import MPI_JOBS
 from upgrade.converters import CONVERTERS
-from upgrade.notes import Note, Notes
+from upgrade.notes import ConversionNote, Notes
 from upgrade.old_names import Source
 
 # api/konfig/general.go
@@ -44,7 +44,7 @@ class Kustomization:
     #: Files that it names as patches, relative to its folder.
     paths: tuple[str, ...] = ()
     #: What in it no longer fits a converted job, in its order.
-    notes: tuple[Note, ...] = ()
+    notes: tuple[ConversionNote, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 _LEFT_OUT = "has no counterpart; left out"
 
 
-class Note(NamedTuple):
+class ConversionNote(NamedTuple):
     """A remark on a field, such as `spec.backoffLimit`."""
 
     field: str
@@ -18,16 +18,16 @@ class Note(NamedTuple):
         return f"{'to do: ' if self.to_do else ''}{self.field}: {self.text}"
 
 
-class Notes(list[Note]):
+class Notes(list[ConversionNote]):
     """Collects notes while an object is converted."""
 
     def add(self, name: str, text: str) -> None:
         """Add a note on a field that needs nothing."""
-        self.append(Note(name, text))
+        self.append(ConversionNote(name, text))
 
     def to_do(self, name: str, text: str) -> None:
         """Add a note on a field that somebody must look at."""
-        self.append(Note(name, text, to_do=True))
+        self.append(ConversionNote(name, text, to_do=True))
 
     def left_out(self, name: str) -> None:
         """Add a note on a field that nothing replaces."""

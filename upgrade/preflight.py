@@ -7,7 +7,7 @@ from typing import Any
 
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.install import Refused, installer, objects, server
-from mpijob_elastic.install.installer import Plan
+from mpijob_elastic.install.installer import InstallPlan
 from mpijob_elastic.kube import errors, kubectl_yaml, wire
 from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.kube.resources import (
@@ -22,7 +22,7 @@ from mpijob_elastic.model import operator_types, pod_labels
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe import registration, views
 from upgrade import canary, findings, operators, scale, traces
-from upgrade.findings import Advice, Finding, Report
+from upgrade.findings import Advice, PreflightFinding, Report
 
 _KUEUE = "kueue.x-k8s.io"
 # The version of Kueue's Workloads that queued jobs need.
@@ -40,7 +40,7 @@ _SELECTING = {
 _FRAMEWORK = f"{MPI_JOBS.kind}.{MPI_JOBS.version}.{MPI_JOBS.group}"
 
 
-async def look(client: ApiWriter, plan: Plan, *, now: float) -> Report:
+async def look(client: ApiWriter, plan: InstallPlan, *, now: float) -> Report:
     """Look at everything; `now` in seconds since the epoch.
 
     Raises `errors.KubeError` if nothing can be asked.
@@ -64,7 +64,7 @@ async def look(client: ApiWriter, plan: Plan, *, now: float) -> Report:
     )
 
 
-async def _definition(client: ApiReader) -> Finding:
+async def _definition(client: ApiReader) -> PreflightFinding:
     try:
         raw = await client.find(scale.DEFINITION)
     except errors.Forbidden:
@@ -95,10 +95,12 @@ async def _faults(client: ApiReader) -> list[str]:
     return [fault for fault in await list_objects(client, MPI_JOBS.path(), read) if fault]
 
 
-async def labels(client: ApiReader, plan: Plan) -> list[Finding]:
+async def labels(client: ApiReader, plan: InstallPlan) -> list[PreflightFinding]:
     """Name each rule that begins to match pods of jobs by the labels that the webhook puts back."""
     if not plan.template_labels:
-        return [Finding("labels", Advice.GO, "the labels of pod templates are not put back")]
+        return [
+            PreflightFinding("labels", Advice.GO, "the labels of pod templates are not put back")
+        ]
     try:
         jobs = await list_objects(client, MPI_JOBS.path(), pod_labels.read)
     except (errors.Forbidden, errors.NotFound):
@@ -120,55 +122,55 @@ async def labels(client: ApiReader, plan: Plan) -> list[Finding]:
     )
 
 
-def _is_covered(plan: Plan, namespace: str) -> bool:
+def _is_covered(plan: InstallPlan, namespace: str) -> bool:
     return not plan.jobs_namespaces or namespace in plan.jobs_namespaces
 
 
-async def _rights(client: ApiReader, found: server.Server, plan: Plan) -> Finding:
+async def _rights(client: ApiReader, found: server.Server, plan: InstallPlan) -> PreflightFinding:
     try:
         await installer.check(client, found, plan, uncover=False)
         for check in (scale.check, traces.check):
             await check(client)
     except (Refused, errors.Forbidden) as error:
-        return Finding("rights", Advice.NO, str(error))
-    return Finding("rights", Advice.GO, "this account has all rights that are needed")
+        return PreflightFinding("rights", Advice.NO, str(error))
+    return PreflightFinding("rights", Advice.GO, "this account has all rights that are needed")
 
 
-async def _webhook(client: ApiWriter, plan: Plan) -> Finding:
+async def _webhook(client: ApiWriter, plan: InstallPlan) -> PreflightFinding:
     registered = await registration.read(client)
     if registered is None:
         return findings.unknown("webhook", "read its registration")
     if not registered:
-        return Finding("webhook", Advice.GO, "not installed yet")
+        return PreflightFinding("webhook", Advice.GO, "not installed yet")
     namespace = next(iter(plan.jobs_namespaces), "default")
     try:
         answers = await canary.is_webhook_called(client, namespace)
     except errors.ApiError:
         answers = False
     if answers:
-        return Finding("webhook", Advice.GO, "installed; it answers")
+        return PreflightFinding("webhook", Advice.GO, "installed; it answers")
     why = (
         await registration.trouble(client, registered)
         or f"it did not answer for a job in {namespace}"
     )
     advice = f"the API server goes on without it: see the logs of deployment/{names.WEBHOOK}"
-    return Finding("webhook", Advice.CARE, f"installed; {why}, and {advice}")
+    return PreflightFinding("webhook", Advice.CARE, f"installed; {why}, and {advice}")
 
 
-async def kueue(client: ApiReader) -> Finding:
+async def kueue(client: ApiReader) -> PreflightFinding:
     """Say whether Kueue is there, and whether jobs may be queued.
 
     Say also whether Kueue takes the pods of MPIJobs for its own.
     """
     if await client.find(f"/apis/{_KUEUE}") is None:
-        return Finding("kueue", Advice.GO, "not installed")
+        return PreflightFinding("kueue", Advice.GO, "not installed")
     if await client.find(f"/apis/{_WORKLOADS}") is None:
         said = (
             f"older than 0.15, without {_WORKLOADS}, so MPIJobs with a queue's label are not queued"
         )
-        return Finding("kueue", Advice.CARE, f"installed, but {said}")
+        return PreflightFinding("kueue", Advice.CARE, f"installed, but {said}")
     verdict, said = await _integration(client)
-    return Finding("kueue", verdict, f"installed; MPIJobs may be queued; {said}")
+    return PreflightFinding("kueue", verdict, f"installed; MPIJobs may be queued; {said}")
 
 
 async def _integration(client: ApiReader) -> tuple[Advice, str]:

@@ -27,7 +27,7 @@ NAMES = (NAME, "mpijob-elastic-upgrade")
 KEY = "before"
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
+class UpgradeRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The content of the record."""
 
     #: The definition of MPIJobs.
@@ -36,7 +36,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 def pack(crd: Mapping[str, Any]) -> dict[str, str]:
     """Return the data of the Secret, in base64."""
-    plain = msgspec.json.encode(Record(crd=dict(crd)))
+    plain = msgspec.json.encode(UpgradeRecord(crd=dict(crd)))
     return {KEY: base64.b64encode(gzip.compress(plain, mtime=0)).decode()}
 
 
@@ -47,7 +47,7 @@ def unpack(name: str, data: Mapping[str, str]) -> dict[str, Any]:
     """
     try:
         plain = gzip.decompress(base64.b64decode(data[KEY]))
-        return msgspec.json.decode(plain, type=Record).crd
+        return msgspec.json.decode(plain, type=UpgradeRecord).crd
     except (KeyError, ValueError, EOFError, OSError, msgspec.MsgspecError) as error:
         raise Refused(
             f"the record of the former definition, Secret {names.NAMESPACE}/{name}, is damaged "

@@ -11,7 +11,7 @@ from typing import Any
 
 from mpijob_elastic import names
 from mpijob_elastic.install import ATTEMPTS, Refused, objects, rollout
-from mpijob_elastic.install.objects import Change, Say, identity
+from mpijob_elastic.install.objects import ObjectChange, Say, identity
 from mpijob_elastic.install.server import check_rights
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
@@ -39,7 +39,9 @@ async def read_definition(client: ApiReader) -> Object:
     return objects.read(body)
 
 
-async def change_definition(client: ApiWriter, wanted: Wanted, *, dry_run: bool = False) -> Change:
+async def change_definition(
+    client: ApiWriter, wanted: Wanted, *, dry_run: bool = False
+) -> ObjectChange:
     """Turn the definition into what `wanted` returns.
 
     dry_run: the API server checks the definition and stores nothing.

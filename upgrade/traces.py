@@ -37,7 +37,7 @@ _ENDED = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Removal:
+class TraceRemoval:
     """A JSON patch that removes our traces from an object.
 
     Each value is tested before it goes, and the uid first: a change that somebody else makes
@@ -65,7 +65,7 @@ class Removal:
 class Traces:
     """The traces that may go, and what stays."""
 
-    removals: tuple[Removal, ...] = ()
+    removals: tuple[TraceRemoval, ...] = ()
     #: Jobs (namespace/name) whose live launcher mounts the key.
     kept: tuple[str, ...] = ()
     #: Running workers (namespace/name) beyond the size of their job, which nobody will remove
@@ -155,14 +155,16 @@ def find(
         if names.is_handed_over(job.metadata.annotations.get(names.STATUS, ""))
     }
     mounting = {_job(pod) for pod in launchers if pod.mounts_discovery and pod.phase not in _ENDED}
-    removals: list[Removal] = []
+    removals: list[TraceRemoval] = []
     kept = []
 
     def remove(resource: Resource, one: Identity, patch: Patch, *, subresource: str = "") -> None:
         if patch:
             uid = {"op": "test", "path": "/metadata/uid", "value": one.uid}
             removals.append(
-                Removal(resource=resource, ref=one, patch=[uid, *patch], subresource=subresource)
+                TraceRemoval(
+                    resource=resource, ref=one, patch=[uid, *patch], subresource=subresource
+                )
             )
 
     for pod in pods:
@@ -201,7 +203,7 @@ def find(
     )
 
 
-async def _remove(client: ApiWriter, trace: Removal, *, say: Say) -> errors.ApiError | None:
+async def _remove(client: ApiWriter, trace: TraceRemoval, *, say: Say) -> errors.ApiError | None:
     """Remove a trace; return why it was refused, None if it is gone.
 
     Raises `errors.KubeError` if the API server is away.

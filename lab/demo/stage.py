@@ -15,7 +15,7 @@ from lab.install import install_into
 from lab.operator.process import HEALTH_PORT, Operator
 from lab.registration import called
 from lab.replicas import Controller, Webhook
-from mpijob_elastic.install.objects import Change
+from mpijob_elastic.install.objects import ObjectChange
 from mpijob_elastic.kube.client import connect
 from upgrade import scale
 
@@ -76,7 +76,7 @@ async def _make_scalable(cluster: Cluster, say: Say) -> None:
         )
 
 
-def _words(news: Change | str) -> str:
+def _words(news: ObjectChange | str) -> str:
     return news if isinstance(news, str) else f"{news.outcome} {news.identity}"
 
 

@@ -22,7 +22,7 @@ from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model.bounds import BYTES_AN_EXEC, MOST_EXECS
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.kubexec import MOST_TRIES, Exec, Held
+from mpijob_elastic.model.kubexec import MOST_TRIES, Exec, HeldExecs
 from mpijob_elastic.model.pod import Launcher
 
 # Seconds for a look.
@@ -135,16 +135,16 @@ _LINE = re.compile(
 
 
 @dataclass(eq=False)
-class Execs(Looks[dict[str, Held]]):
+class Execs(Looks[dict[str, HeldExecs]]):
     """Looks into launchers; remembers by job the launcher's uid and the execs that it holds."""
 
     def __post_init__(self) -> None:
         """Make the turns of its looks."""
         self._turns = FairTurns(at_once=MOST_AT_ONCE, a_second=MOST_A_SECOND)
 
-    def held(self, job: Job, uid: str) -> Held:
+    def held(self, job: Job, uid: str) -> HeldExecs:
         """Return the result of looks into the launcher with this uid."""
-        return self.jobs.get(job, {}).get(uid, Held())
+        return self.jobs.get(job, {}).get(uid, HeldExecs())
 
     def begin(self, view: JobView, action: LookIntoLauncher) -> None:
         """Look into a launcher, unless a look is under way."""
@@ -183,7 +183,7 @@ class Execs(Looks[dict[str, Held]]):
                 frozen_execs.cut_off(view, found, now=asked_at),
                 {*before.suspects},
             )
-            known[uid] = Held(
+            known[uid] = HeldExecs(
                 asked_at=asked_at,
                 about=action.about,
                 suspects=suspects,

@@ -47,7 +47,7 @@ from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Exec
 from mpijob_elastic.model.memory import render_memory
-from mpijob_elastic.model.pod import Refusal
+from mpijob_elastic.model.pod import RefusedTouch
 from mpijob_elastic.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ class Writer:
     capability_writers: Sequence[CapabilityWriter] = ()
     deletions: Deletions = field(default_factory=Deletions)
     # Refused touches by job. In memory alone: after a restart the touch is tried again at once.
-    _refused: dict[Job, Refusal] = field(default_factory=dict, init=False)
+    _refused: dict[Job, RefusedTouch] = field(default_factory=dict, init=False)
 
     def informed(self, view: JobView) -> JobView:
         """Return the view with our deletions, and the refusal of the launcher's last touch.
@@ -280,7 +280,7 @@ class Writer:
                 raise
             log.warning("%s/%s is not touched: %s", view.namespace, action.ref.name, error)
             change = action.text.partition("@")[0]
-            refused = Refusal(change=change, tries=action.tries, reason=error.message)
+            refused = RefusedTouch(change=change, tries=action.tries, reason=error.message)
             self._refused[view.namespace, view.name] = refused
 
     async def _delete_launcher(self, view: JobView, action: DeleteLauncher) -> None:

@@ -11,12 +11,12 @@ import typer
 
 from mpijob_elastic.cli import work
 from mpijob_elastic.cli.target import Where, kubeconfig_file
-from mpijob_elastic.install.objects import Change, Outcome
+from mpijob_elastic.install.objects import ObjectChange, Outcome
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.telemetry.terminal import say
 
 if TYPE_CHECKING:
-    from mpijob_elastic.install.installer import Plan
+    from mpijob_elastic.install.installer import InstallPlan
     from mpijob_elastic.kube.writer import ApiWriter
 
 #: What a command says after Ctrl-C.
@@ -31,10 +31,10 @@ def plan(
     namespaces: list[str] | None,
     *,
     template_labels: bool,
-) -> Plan:
+) -> InstallPlan:
     """Return the plan for these options. Raises typer.BadParameter if they do not fit together."""
     try:
-        return work.installer.Plan(
+        return work.installer.InstallPlan(
             overlays=tuple(overlays or ()),
             image=image,
             jobs_namespaces=tuple(dict.fromkeys(namespaces or ())),
@@ -64,9 +64,9 @@ class News:
         self._outcomes: Counter[Outcome] = Counter()
         self._unchecked = 0
 
-    def __call__(self, news: Change | str) -> None:
+    def __call__(self, news: ObjectChange | str) -> None:
         """Print the change of an object, or a sentence."""
-        if isinstance(news, Change):
+        if isinstance(news, ObjectChange):
             self._outcomes[news.outcome] += 1
             self._unchecked += news.unchecked
         tell(news, prefix=self._prefix, differences=self._dry_run, dry_run=self._dry_run)
@@ -84,7 +84,7 @@ class News:
 
 
 def tell(
-    news: Change | str, *, prefix: str = "- ", differences: bool = True, dry_run: bool = False
+    news: ObjectChange | str, *, prefix: str = "- ", differences: bool = True, dry_run: bool = False
 ) -> None:
     """Print the change of an object, or a sentence after `prefix`."""
     if isinstance(news, str):

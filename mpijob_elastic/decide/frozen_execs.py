@@ -22,7 +22,7 @@ from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher, Note, norm
 from mpijob_elastic.decide.state import SKEW, JobState, honest, in_order
 from mpijob_elastic.decide.step import NO_STEP, Step
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.kubexec import MOST_TRIES, Exec, Held
+from mpijob_elastic.model.kubexec import MOST_TRIES, Exec, HeldExecs
 from mpijob_elastic.model.memory import Left
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Launcher, Worker
@@ -165,11 +165,11 @@ def _due(view: JobView, launcher: Launcher) -> tuple[Exec, ...]:
     return _to_end(view, held) if held.tried_at < held.asked_at else ()
 
 
-def _to_end(view: JobView, held: Held) -> tuple[Exec, ...]:
+def _to_end(view: JobView, held: HeldExecs) -> tuple[Exec, ...]:
     return endable(view, [found for found in held.frozen if held.tries.get(found, 0) < MOST_TRIES])
 
 
-def _is_open(view: JobView, held: Held) -> bool:
+def _is_open(view: JobView, held: HeldExecs) -> bool:
     """Tell whether something may change soon.
 
     An exec was found once only, or is to be ended, or was ended just now.

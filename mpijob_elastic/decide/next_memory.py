@@ -24,7 +24,7 @@ from mpijob_elastic.decide.capability import Record
 from mpijob_elastic.decide.state import FORGIVEN_AFTER, SKEW, JobState, counted, honest
 from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.job import Config, JobView, script_fingerprint
-from mpijob_elastic.model.memory import Left, Memory, Reminded, Scale, Tries
+from mpijob_elastic.model.memory import Left, Memory, Reminded, SizeChange, Tries
 from mpijob_elastic.model.pod import Worker
 
 # Seconds for which the memory keeps the leaving of a pod that is gone: much longer than a launcher
@@ -229,11 +229,11 @@ def _believed(state: JobState, left: Left) -> Left:
     return Left(pod=left.pod, at=left.at, known_at=state.known_since(left) or 0.0)
 
 
-def _scale(state: JobState, change: WriteConfig) -> Scale | None:
+def _scale(state: JobState, change: WriteConfig) -> SizeChange | None:
     old, replicas = state.view.memory.scale, state.view.replicas
     before = old.after if old else 0
     if before == replicas or not (change.added or change.removed):
         return old
     if state.wishes.suspend or state.stopped:
         return old
-    return Scale(before=before, after=replicas, at=state.now)
+    return SizeChange(before=before, after=replicas, at=state.now)

@@ -27,7 +27,7 @@ NOT_FOR_JOBS = frozenset({"kube-system", "kube-public", "kube-node-lease", names
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class InstallPlan:
     """An installation."""
 
     overlays: tuple[Overlay, ...] = ()
@@ -59,7 +59,7 @@ class Plan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class InstallOptions:
     """The options of an installation."""
 
     #: As in `Applier`.
@@ -74,7 +74,7 @@ class Options:
     timeout: float = 120.0
 
 
-async def with_image(client: ApiReader, plan: Plan) -> Plan:
+async def with_image(client: ApiReader, plan: InstallPlan) -> InstallPlan:
     """Return the plan with an image: the one that runs, unless the plan names one.
 
     Raises `Refused` if none runs.
@@ -97,7 +97,9 @@ async def with_image(client: ApiReader, plan: Plan) -> Plan:
     return replace(plan, image=images.pop())
 
 
-async def install(client: ApiWriter, plan: Plan, options: Options, *, say: Say) -> None:
+async def install(
+    client: ApiWriter, plan: InstallPlan, options: InstallOptions, *, say: Say
+) -> None:
     """Install, and tell `say` of each object. Raises `Refused` and `errors.KubeError`."""
     plan = await with_image(client, plan)
     wanted = plan.manifests()
@@ -123,7 +125,7 @@ async def install(client: ApiWriter, plan: Plan, options: Options, *, say: Say) 
 
 
 async def check(
-    client: ApiReader, found: Server, plan: Plan, *, uncover: bool
+    client: ApiReader, found: Server, plan: InstallPlan, *, uncover: bool
 ) -> list[server.Found]:
     """Return our objects that are to go, after a check of everything that can fail.
 

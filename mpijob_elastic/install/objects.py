@@ -21,7 +21,7 @@ read = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
-class Identity:
+class ObjectIdentity:
     """Identifies an object; namespace is "" for cluster-scoped objects."""
 
     api_version: str
@@ -37,10 +37,10 @@ class Identity:
         )
 
 
-def identity(manifest: Manifest) -> Identity:
+def identity(manifest: Manifest) -> ObjectIdentity:
     """Return the identity of the manifest's object."""
     metadata = manifest["metadata"]
-    return Identity(
+    return ObjectIdentity(
         api_version=manifest["apiVersion"],
         kind=manifest["kind"],
         namespace=metadata.get("namespace", ""),
@@ -53,7 +53,7 @@ def own_metadata(manifest: Manifest) -> dict[str, Any]:
     return {key: value for key, value in manifest["metadata"].items() if key not in _SERVERS_OWN}
 
 
-def by_identity(manifests: Iterable[Manifest]) -> dict[Identity, Manifest]:
+def by_identity(manifests: Iterable[Manifest]) -> dict[ObjectIdentity, Manifest]:
     """Return the manifests by identity, in the same order."""
     return {identity(manifest): manifest for manifest in manifests}
 
@@ -70,10 +70,10 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Change:
+class ObjectChange:
     """The outcome for one object."""
 
-    identity: Identity
+    identity: ObjectIdentity
     outcome: Outcome
     #: A unified diff of an object that changed.
     difference: str = ""
@@ -84,22 +84,24 @@ class Change:
 
 
 # Tells the user of an object, or of anything else in words.
-Say = Callable[[Change | str], None]
+Say = Callable[[ObjectChange | str], None]
 # Asks the user to confirm.
 Ask = Callable[[], bool]
 
 
-def changed(one: Identity, before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> Change:
+def changed(
+    one: ObjectIdentity, before: Mapping[str, Any] | None, after: Mapping[str, Any]
+) -> ObjectChange:
     """Return the change from the live object `before` (None: there was none) to `after`."""
     if before is None:
-        return Change(identity=one, outcome=Outcome.CREATED)
+        return ObjectChange(identity=one, outcome=Outcome.CREATED)
     old, new = _compared(before), _compared(after)
     if old == new:
-        return Change(identity=one, outcome=Outcome.UNCHANGED)
+        return ObjectChange(identity=one, outcome=Outcome.UNCHANGED)
     difference = "\n".join(
         difflib.unified_diff(_lines(old), _lines(new), "live", "wanted", lineterm="")
     )
-    return Change(identity=one, outcome=Outcome.CONFIGURED, difference=difference)
+    return ObjectChange(identity=one, outcome=Outcome.CONFIGURED, difference=difference)
 
 
 def _compared(live: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.decide.capability import Holding
 from mpijob_elastic.install import Refused, server
-from mpijob_elastic.install.objects import Change, Outcome, Say
+from mpijob_elastic.install.objects import ObjectChange, Outcome, Say
 from mpijob_elastic.install.server import Found
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.meta import ObjectMeta
@@ -48,7 +48,7 @@ async def delete(
                 )
         except (errors.NotFound, errors.Conflict):
             continue  # somebody deleted it, and may have created another object of that name
-        say(Change(identity=one.identity, outcome=Outcome.DELETED))
+        say(ObjectChange(identity=one.identity, outcome=Outcome.DELETED))
 
 
 async def delete_each(client: ApiWriter, found: Iterable[Found], say: Say) -> list[str]:
@@ -138,7 +138,7 @@ async def check_coverage(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Held(Found):
+class QuotaHolder(Found):
     """An object that holds quota of a job, or asks for it."""
 
     #: As `team-a/train`.
@@ -151,9 +151,9 @@ class Quota:
     """Quota of jobs."""
 
     #: Of jobs of which nothing runs.
-    unused: tuple[Held, ...] = ()
+    unused: tuple[QuotaHolder, ...] = ()
     #: Of jobs whose pods run.
-    used: tuple[Held, ...] = ()
+    used: tuple[QuotaHolder, ...] = ()
 
     def lines(self) -> list[str]:
         """Return lines, for people, on what happens to the quota."""
@@ -191,7 +191,7 @@ async def give_back(client: ApiWriter, *, seconds: float, say: Say) -> list[str]
     It takes `seconds` at most. A refusal holds up no other object. Raises `errors.Unreachable`.
     """
     refused: dict[str, str] = {}
-    left: list[Held] = []
+    left: list[QuotaHolder] = []
     try:
         async with asyncio.timeout(seconds):
             left += (await quota(client)).unused
@@ -216,7 +216,7 @@ async def give_back(client: ApiWriter, *, seconds: float, say: Say) -> list[str]
     )
 
 
-async def _holding(client: ApiReader, kind: Holding) -> list[Held]:
+async def _holding(client: ApiReader, kind: Holding) -> list[QuotaHolder]:
     resource = kind.resource
     try:
         found = await list_objects(client, resource.path(), kind.read, selector=kind.selector)
@@ -227,7 +227,7 @@ async def _holding(client: ApiReader, kind: Holding) -> list[Held]:
             raise
         return []
     return [
-        Held(
+        QuotaHolder(
             resource=resource,
             namespace=ref.namespace,
             name=ref.name,
@@ -246,10 +246,10 @@ async def _running(client: ApiReader) -> set[str]:
     return {owned(one.metadata).job_uid for one in pods if _may_run(one)}
 
 
-def _may_run(one: pod.Pod) -> bool:
+def _may_run(one: pod.ReportedPod) -> bool:
     has_ended = one.status is not None and one.status.phase in _ENDED
     return not (has_ended or (one.spec and one.spec.scheduling_gates))
 
 
-def _jobs(found: Iterable[Held]) -> str:
+def _jobs(found: Iterable[QuotaHolder]) -> str:
     return listed(sorted({one.job for one in found}))

@@ -8,7 +8,7 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.install import NotInTime
-from mpijob_elastic.install.objects import Identity, Say
+from mpijob_elastic.install.objects import ObjectIdentity, Say
 from mpijob_elastic.install.server import Applier
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import list_objects
@@ -52,7 +52,7 @@ async def wait(condition: Missing, *, seconds: float, say: Say, advice: str) -> 
 
 
 async def for_deployments(
-    applier: Applier, deployments: Sequence[Identity], *, seconds: float, say: Say
+    applier: Applier, deployments: Sequence[ObjectIdentity], *, seconds: float, say: Say
 ) -> None:
     """Wait until all replicas of all Deployments are new and available.
 
@@ -72,7 +72,7 @@ async def for_deployments(
 
 
 async def for_bundles(
-    applier: Applier, hooks: Sequence[Identity], *, seconds: float, say: Say
+    applier: Applier, hooks: Sequence[ObjectIdentity], *, seconds: float, say: Say
 ) -> None:
     """Wait until every webhook has the CA that verifies its calls.
 
@@ -96,7 +96,7 @@ async def for_bundles(
         )
 
 
-def rollout(one: Identity, live: dict[str, Any] | None) -> str:
+def rollout(one: ObjectIdentity, live: dict[str, Any] | None) -> str:
     """Return what `kubectl rollout status` would wait for, in words; "" if it would not wait."""
     if live is None:
         return f"{one} is gone"
@@ -107,7 +107,7 @@ def rollout(one: Identity, live: dict[str, Any] | None) -> str:
     return "" if settled else f"{one}: {new} of {replicas} replicas ready"
 
 
-async def _reasons(applier: Applier, deployments: Iterable[Identity]) -> list[str]:
+async def _reasons(applier: Applier, deployments: Iterable[ObjectIdentity]) -> list[str]:
     reasons = []
     for one in deployments:
         live = await applier.read(one)

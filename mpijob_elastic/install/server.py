@@ -18,7 +18,14 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.install import Refused, objects, overlays
-from mpijob_elastic.install.objects import Change, Identity, Manifest, Outcome, identity, read
+from mpijob_elastic.install.objects import (
+    Manifest,
+    ObjectChange,
+    ObjectIdentity,
+    Outcome,
+    identity,
+    read,
+)
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.kube import errors, wire
 from mpijob_elastic.kube.meta import ObjectMeta
@@ -85,7 +92,7 @@ class Server:
     #: The resource of every kind that was asked for and is served.
     served: Mapping[tuple[str, str], Resource]
 
-    def resource(self, one: Identity) -> Resource | None:
+    def resource(self, one: ObjectIdentity) -> Resource | None:
         """Return the resource for an object; None if its kind is not served."""
         return self.served.get((one.api_version, one.kind))
 
@@ -132,10 +139,12 @@ class Found:
     uid: str
 
     @property
-    def identity(self) -> Identity:
+    def identity(self) -> ObjectIdentity:
         """The object in words."""
         kind, version = self.resource.kind, self.resource.api_version
-        return Identity(api_version=version, kind=kind, namespace=self.namespace, name=self.name)
+        return ObjectIdentity(
+            api_version=version, kind=kind, namespace=self.namespace, name=self.name
+        )
 
 
 def every_manifest() -> list[Manifest]:
@@ -251,17 +260,17 @@ class Applier:
     #: Take over fields that another field manager has set to another value.
     force: bool = False
 
-    async def apply(self, manifest: Manifest) -> Change:
+    async def apply(self, manifest: Manifest) -> ObjectChange:
         """Apply the object and return its change. Raises `Refused` or `errors.KubeError`."""
         one = identity(manifest)
         if self.server.resource(one) is None:
-            return Change(
+            return ObjectChange(
                 identity=one, outcome=Outcome.SKIPPED, note=f"not served by {self.server.version}"
             )
         live = await self.read(one)
         home = NAMESPACES.path(name=one.namespace)
         if live is None and self.dry_run and one.namespace and await self.client.find(home) is None:
-            return Change(identity=one, outcome=Outcome.CREATED, unchecked=True)
+            return ObjectChange(identity=one, outcome=Outcome.CREATED, unchecked=True)
         try:
             return objects.changed(one, live, await self._write(one, manifest))
         except errors.AlreadyExists:
@@ -269,12 +278,12 @@ class Applier:
             # way.
             return objects.changed(one, await self.read(one), await self._write(one, manifest))
 
-    async def read(self, one: Identity) -> dict[str, Any] | None:
+    async def read(self, one: ObjectIdentity) -> dict[str, Any] | None:
         """Return the live object, None if there is none. Raises `errors.KubeError`."""
         body = await self.client.find(self._path(one))
         return None if body is None else objects.read(body)
 
-    async def _write(self, one: Identity, manifest: Manifest) -> dict[str, Any]:
+    async def _write(self, one: ObjectIdentity, manifest: Manifest) -> dict[str, Any]:
         query = {"fieldManager": names.PROGRAM, "force": "true" if self.force else "false"}
         query |= {"dryRun": "All"} if self.dry_run else {}
         try:
@@ -290,5 +299,5 @@ class Applier:
             raise Refused(f"{one}: {error}") from error
         return objects.read(body)
 
-    def _path(self, one: Identity) -> str:
+    def _path(self, one: ObjectIdentity) -> str:
         return self.server.served[one.api_version, one.kind].path(one.namespace, one.name)

@@ -103,7 +103,7 @@ class Exec:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Held:
+class HeldExecs:
     """The result of looks into a launcher; times are seconds since the epoch."""
 
     #: Time of the last look; 0 if there was none.

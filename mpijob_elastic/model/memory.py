@@ -67,7 +67,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reformed: bool = False
 
 
-class Scale(msgspec.Struct, frozen=True, kw_only=True):
+class SizeChange(msgspec.Struct, frozen=True, kw_only=True):
     """The last published change of size."""
 
     #: Workers before the change.
@@ -123,7 +123,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: started; 0 if never.
     dropped_at: Time = 0.0
     #: The last published change of size.
-    scale: Scale | None = None
+    scale: SizeChange | None = None
     #: Replacements of failed workers.
     replaced: Mapping[str, Tries] = msgspec.field(default_factory=dict)
     #: Moves of workers away from a disruption.

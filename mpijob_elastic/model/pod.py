@@ -15,7 +15,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.model.bounds import MOST_CONTAINERS
-from mpijob_elastic.model.kubexec import Held
+from mpijob_elastic.model.kubexec import HeldExecs
 from mpijob_elastic.model.memory import Tries, pod_fingerprint, pod_key
 from mpijob_elastic.model.wire import Owned, Wire
 
@@ -337,7 +337,7 @@ class Worker:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Refusal:
+class RefusedTouch:
     """Touches of the launcher for one change that the API server refused in a row."""
 
     #: The change that they were to show (`Config.digest`).
@@ -357,9 +357,9 @@ class Launcher:
     #: When it ended; None unless the job ended with it.
     ended_at: float | None = None
     #: Its execs that hold ranks, as our own execs into it have shown.
-    held: Held = field(default_factory=Held)
+    held: HeldExecs = field(default_factory=HeldExecs)
     #: None unless its last touch was refused.
-    refused: Refusal | None = None
+    refused: RefusedTouch | None = None
 
     @cached_property
     def ref(self) -> Identity:

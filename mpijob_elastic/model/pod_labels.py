@@ -48,7 +48,7 @@ def _may_be_copied(key: str, value: str, taken: tuple[str, ...]) -> bool:
     return not is_taken and bool(_KEY.fullmatch(key) and _VALUE.fullmatch(value))
 
 
-class Requirement(Wire, frozen=True):
+class LabelRequirement(Wire, frozen=True):
     """An entry of a selector's `matchExpressions`."""
 
     key: str = ""
@@ -75,7 +75,7 @@ class Selector(Wire, frozen=True):
     """A label selector; without entries it selects every pod."""
 
     match_labels: dict[str, str] | None = None
-    match_expressions: list[Requirement] | None = None
+    match_expressions: list[LabelRequirement] | None = None
 
     def matches(self, labels: Labels) -> bool:
         """Tell whether a pod with these labels is selected."""

@@ -41,14 +41,14 @@ class ConfigMapVolume(Wire, frozen=True):
     optional: bool | None = None
 
 
-class Hook(Wire, frozen=True):
+class LifecycleHook(Wire, frozen=True):
     """A handler of `lifecycle`; only its presence counts."""
 
 
 class Lifecycle(Wire, frozen=True):
     """`lifecycle` of a container."""
 
-    pre_stop: Hook | None = None
+    pre_stop: LifecycleHook | None = None
 
 
 class SchedulingGate(Wire, frozen=True):

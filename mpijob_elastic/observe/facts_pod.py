@@ -78,7 +78,7 @@ class ContainerStatus(Wire, frozen=True):
     restart_count: int = 0
 
 
-class Condition(Wire, frozen=True):
+class PodCondition(Wire, frozen=True):
     """One of `status.conditions`."""
 
     type: str = ""
@@ -94,12 +94,12 @@ class PodStatus(Wire, frozen=True):
     phase: str = ""
     reason: str = ""
     message: str = ""
-    conditions: list[Condition] | None = None
+    conditions: list[PodCondition] | None = None
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None
 
 
-class Container(Wire, frozen=True):
+class PodContainer(Wire, frozen=True):
     """A container; the JSON of what it runs is read only where it is needed."""
 
     name: str = ""
@@ -110,12 +110,12 @@ class Container(Wire, frozen=True):
     volume_mounts: msgspec.Raw = msgspec.Raw()
 
 
-class Spec(Wire, frozen=True):
+class ReportedSpec(Wire, frozen=True):
     """`spec`."""
 
     node_name: str = ""
-    containers: list[Container] | None = None
-    init_containers: list[Container] | None = None
+    containers: list[PodContainer] | None = None
+    init_containers: list[PodContainer] | None = None
     tolerations: list[Toleration] | None = None
     share_process_namespace: bool | None = None
     host_pid: bool | None = msgspec.field(default=None, name="hostPID")
@@ -126,18 +126,18 @@ class Spec(Wire, frozen=True):
     restart_policy: str = ""
 
 
-class Pod(Wire, frozen=True):
+class ReportedPod(Wire, frozen=True):
     """A pod."""
 
     metadata: ObjectMeta
-    spec: Spec | None = None
+    spec: ReportedSpec | None = None
     status: PodStatus | None = None
 
 
-_decoder = msgspec.json.Decoder(Pod)
+_decoder = msgspec.json.Decoder(ReportedPod)
 
 
-def decode(raw: bytes) -> Pod:
+def decode(raw: bytes) -> ReportedPod:
     """Return the pod in its JSON. Raises msgspec.DecodeError if that is no pod."""
     return _decoder.decode(raw)
 
@@ -209,7 +209,9 @@ def read_part(metadata: Owned, raw: bytes | msgspec.Raw) -> PodFacts:
     )
 
 
-def of(pod: Pod, *, groups: frozenset[str] = _NONE, marks: frozenset[str] = _NONE) -> PodFacts:
+def of(
+    pod: ReportedPod, *, groups: frozenset[str] = _NONE, marks: frozenset[str] = _NONE
+) -> PodFacts:
     """Return a pod's facts; those of a launcher are `LauncherFacts`.
 
     groups: labels and annotations by which schedulers know pods that start together. marks:
@@ -220,9 +222,9 @@ def of(pod: Pod, *, groups: frozenset[str] = _NONE, marks: frozenset[str] = _NON
     return _of_launcher(pod, _facts(pod, groups=groups, marks=_NONE))
 
 
-def _facts(pod: Pod, *, groups: frozenset[str], marks: frozenset[str]) -> PodFacts:
+def _facts(pod: ReportedPod, *, groups: frozenset[str], marks: frozenset[str]) -> PodFacts:
     """Return the facts of any pod."""
-    spec, status = pod.spec or Spec(), pod.status or PodStatus()
+    spec, status = pod.spec or ReportedSpec(), pod.status or PodStatus()
     labels, annotations = pod.metadata.labels, pod.metadata.annotations
     conditions = {condition.type: condition for condition in status.conditions or ()}
     ended = list(ends(status.container_statuses or ()))
@@ -261,17 +263,17 @@ def _facts(pod: Pod, *, groups: frozenset[str], marks: frozenset[str]) -> PodFac
     )
 
 
-def _containers(spec: Spec) -> tuple[str, ...]:
+def _containers(spec: ReportedSpec) -> tuple[str, ...]:
     """Return the names of the containers, without init containers."""
     return tuple([shared(container.name) for container in spec.containers or ()])
 
 
-def _gates(spec: Spec) -> tuple[str, ...]:
+def _gates(spec: ReportedSpec) -> tuple[str, ...]:
     """Return the scheduling gates that hold the pod back."""
     return tuple([shared(gate.name) for gate in spec.scheduling_gates or ()])
 
 
-def _lasting(spec: Spec) -> tuple[Toleration, ...]:
+def _lasting(spec: ReportedSpec) -> tuple[Toleration, ...]:
     """Return the tolerations that let the pod stay for ever in spite of a taint."""
     return tuple([toleration for toleration in spec.tolerations or () if toleration.may_last])
 
@@ -286,14 +288,14 @@ def _was_out_of_memory(ended: Iterable[tuple[str, Detail]]) -> bool:
     return any(end.reason == "OOMKilled" for _, end in ended)
 
 
-def _mounting(spec: Spec) -> tuple[str, ...]:
+def _mounting(spec: ReportedSpec) -> tuple[str, ...]:
     """Return the containers that mount the job's ConfigMap."""
     containers = spec.containers or ()
     mounts = (one.name for one in containers if _CONFIG_MOUNT in bytes(one.volume_mounts))
     return tuple(map(shared, mounts))
 
 
-def _is_grouped(pod: Pod, spec: Spec, groups: frozenset[str]) -> bool:
+def _is_grouped(pod: ReportedPod, spec: ReportedSpec, groups: frozenset[str]) -> bool:
     """Tell whether a mark for the scheduler says that the pod starts together with others."""
     if spec.scheduling_group is not None:
         return True
@@ -302,9 +304,9 @@ def _is_grouped(pod: Pod, spec: Spec, groups: frozenset[str]) -> bool:
     )
 
 
-def _of_launcher(pod: Pod, facts: PodFacts) -> LauncherFacts:
+def _of_launcher(pod: ReportedPod, facts: PodFacts) -> LauncherFacts:
     """Return the facts of a launcher, given those that any pod has."""
-    spec, status = pod.spec or Spec(), pod.status or PodStatus()
+    spec, status = pod.spec or ReportedSpec(), pod.status or PodStatus()
     driver = _driver(status, of_driver(facts.containers, mounting=facts.mounting))
     running = driver.state.running if driver.state else None
     lingering = _lingering(spec, status, driver)
@@ -350,20 +352,20 @@ def _last_words(status: PodStatus) -> str:
     )
 
 
-def _has_pre_stop(spec: Spec) -> bool:
+def _has_pre_stop(spec: ReportedSpec) -> bool:
     # A sidecar is an init container.
     containers = (*(spec.containers or ()), *(spec.init_containers or ()))
     return any(container.lifecycle and container.lifecycle.pre_stop for container in containers)
 
 
-def _ready_at(conditions: Mapping[str, Condition], created_at: float) -> float | None:
+def _ready_at(conditions: Mapping[str, PodCondition], created_at: float) -> float | None:
     ready = conditions.get("Ready")
     if ready is None or ready.status != "True":
         return None
     return seconds(ready.last_transition_time) or created_at
 
 
-def _unready_at(conditions: Mapping[str, Condition]) -> float:
+def _unready_at(conditions: Mapping[str, PodCondition]) -> float:
     ready, scheduled = conditions.get("Ready"), conditions.get("PodScheduled")
     if ready is not None and ready.status == "True":
         return 0.0
@@ -374,21 +376,21 @@ def _unready_at(conditions: Mapping[str, Condition]) -> float:
     return max((seconds(at) or 0.0 for at in times), default=0.0)
 
 
-def _obstacle(conditions: Mapping[str, Condition]) -> str:
+def _obstacle(conditions: Mapping[str, PodCondition]) -> str:
     scheduled = conditions.get("PodScheduled")
     if scheduled is None or scheduled.status != "False":
         return ""
     return f"{scheduled.reason}: {scheduled.message}"[:_LONGEST_OBSTACLE]
 
 
-def _disrupted(conditions: Mapping[str, Condition]) -> str:
+def _disrupted(conditions: Mapping[str, PodCondition]) -> str:
     """https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions."""
     found = (conditions[ending] for ending in _ENDINGS if ending in conditions)
     true = next((condition for condition in found if condition.status == "True"), None)
     return f"condition {true.type} ({true.reason})"[:_LONGEST_OBSTACLE] if true else ""
 
 
-def _last_state(spec: Spec, status: PodStatus, ended: Iterable[tuple[str, Detail]]) -> str:
+def _last_state(spec: ReportedSpec, status: PodStatus, ended: Iterable[tuple[str, Detail]]) -> str:
     """Return the pod's state or end, and its node, in words; "" if it was never scheduled."""
     if not spec.node_name:
         return ""
@@ -409,7 +411,7 @@ def _restarts(policy: str, end: Detail) -> bool:
     return policy != "Never"
 
 
-def _lingering(spec: Spec, status: PodStatus, driver: ContainerStatus) -> tuple[str, ...]:
+def _lingering(spec: ReportedSpec, status: PodStatus, driver: ContainerStatus) -> tuple[str, ...]:
     """Return the containers that run although the driver has ended and is not started again."""
     end = driver.state.terminated if driver.state else None
     if end is None or _restarts(spec.restart_policy, end):
@@ -456,7 +458,7 @@ def _ended_at(status: PodStatus, created_at: float) -> float | None:
     return max((at for at in map(seconds, times) if at is not None), default=created_at)
 
 
-def _mounts_discovery(spec: Spec) -> bool:
+def _mounts_discovery(spec: ReportedSpec) -> bool:
     """Return True if the launcher was created to read the host list.
 
     The webhook mounts the file only in launchers that are elastic at their creation, as an item
@@ -472,6 +474,6 @@ def _mounts_discovery(spec: Spec) -> bool:
     return False
 
 
-def _names_discovery(spec: Spec) -> bool:
+def _names_discovery(spec: ReportedSpec) -> bool:
     words = (part for each in spec.containers or () for part in (each.command, each.args, each.env))
     return policy.names_discovery([b"\n".join(words).decode()])

@@ -24,7 +24,7 @@ from mpijob_elastic.kube.resources import NODES
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.model.pod import PodFacts, Signs, Taint, Toleration
 from mpijob_elastic.model.wire import Owned, Wire, owned
-from mpijob_elastic.observe.facts_pod import Condition
+from mpijob_elastic.observe.facts_pod import PodCondition
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class _Spec(Wire, frozen=True):
 
 
 class _Status(Wire, frozen=True):
-    conditions: list[Condition] | None = None
+    conditions: list[PodCondition] | None = None
 
 
 class _Node(Wire, frozen=True):

@@ -25,7 +25,7 @@ from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.job import Config, ConfigFacts, JobView, Role, parse_script
 from mpijob_elastic.model.job_facts import JobFacts
-from mpijob_elastic.model.kubexec import Held
+from mpijob_elastic.model.kubexec import HeldExecs
 from mpijob_elastic.model.memory import parse_memory, pod_key
 from mpijob_elastic.model.pod import (
     Launcher,
@@ -45,7 +45,7 @@ _ELASTIC_OPERATORS = ("mpi-operator", "training-operator")
 # Returns the findings of execs into a pod (`Worker.key`) since an occasion (`Config.occasion`).
 Probes = Callable[[str, str], Probe]
 # Returns the findings of execs into a launcher, by its uid.
-Holds = Callable[[str], Held]
+Holds = Callable[[str], HeldExecs]
 
 
 class Read(NamedTuple):
@@ -62,9 +62,9 @@ def never_asked(_pod: str, _occasion: str) -> Probe:
     return Probe()
 
 
-def never_looked(_uid: str) -> Held:
+def never_looked(_uid: str) -> HeldExecs:
     """Return empty findings for a reader that does not look into launchers."""
-    return Held()
+    return HeldExecs()
 
 
 def each(

@@ -17,7 +17,7 @@ from mpijob_elastic import names
 from mpijob_elastic.cli.dashboard import streams
 from mpijob_elastic.cli.jobs import explain, report, snapshot, table
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
-from mpijob_elastic.model.memory import Left, Memory, Scale
+from mpijob_elastic.model.memory import Left, Memory, SizeChange
 from mpijob_elastic.observe import facts_config
 from tests.campaign import hostile_texts as texts
 from tests.product.cli import worlds
@@ -44,7 +44,7 @@ class Shown:
     def __init__(self) -> None:
         hosts = worlds.workers(0, 1)
         memory = Memory(
-            scale=Scale(before=1, after=2, at=worlds.CREATED),
+            scale=SizeChange(before=1, after=2, at=worlds.CREATED),
             added_at=worlds.CREATED,
             left={names.worker("train", 2): Left(pod="", at=worlds.CREATED)},
         )

@@ -9,7 +9,7 @@ import yaml
 
 from lab.cluster import Cluster
 from mpijob_elastic import names
-from mpijob_elastic.install.installer import Plan
+from mpijob_elastic.install.installer import InstallPlan
 from mpijob_elastic.install.overlays import Overlay
 from tests.lab.definitions import CERT_MANAGER, KEDA, Release, served
 from tests.lab.hpa import STRICT, applied
@@ -24,7 +24,7 @@ BEFORE, AFTER = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", PAGE, re.DO
 EXAMPLE = yaml.safe_load((DOCS / "examples" / "elastic-pytorch" / "job.yaml").read_text())
 CERTIFICATES = [
     one
-    for one in Plan(overlays=(Overlay.CERT_MANAGER,)).manifests()
+    for one in InstallPlan(overlays=(Overlay.CERT_MANAGER,)).manifests()
     if "cert-manager" in one["apiVersion"]
 ]
 

@@ -10,7 +10,7 @@ import pytest
 
 from lab.render import OVERLAYS
 from mpijob_elastic import names
-from mpijob_elastic.install.installer import Plan
+from mpijob_elastic.install.installer import InstallPlan
 from mpijob_elastic.install.objects import Manifest
 from mpijob_elastic.install.overlays import Overlay
 from tests.lab.command_line import IMAGE, UNINSTALL, CommandLine
@@ -85,7 +85,7 @@ def test_what_is_owned_as_a_whole_is_stored_as_it_is_written(
 ) -> None:
     """A default within a list that has no keys would differ from what the next one applies."""
     inside = ("jobs",) if Overlay.SINGLE_NAMESPACE in chosen else ()
-    plan = Plan(overlays=chosen, jobs_namespaces=inside, template_labels=template_labels)
+    plan = InstallPlan(overlays=chosen, jobs_namespaces=inside, template_labels=template_labels)
     manifests = plan.manifests()
     flags = ("--dry-run=server", "--show-managed-fields", "-o", "json")
     together = json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})

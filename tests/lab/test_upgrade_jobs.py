@@ -22,8 +22,8 @@ from lab.registration import by_service, called, register
 from lab.replicas import Controller, Webhook
 from mpijob_elastic import names
 from mpijob_elastic.install import Refused, installer, server
-from mpijob_elastic.install.installer import Plan
-from mpijob_elastic.install.objects import Ask, Change, Manifest
+from mpijob_elastic.install.installer import InstallPlan
+from mpijob_elastic.install.objects import Ask, Manifest, ObjectChange
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import ApiWriter
@@ -39,8 +39,8 @@ from upgrade.findings import Advice, Report
 from upgrade.uninstall import Uninstallation
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1800)]
-AT_ONCE = installer.Options(wait=False)
-PLAN = Plan(image="none")
+AT_ONCE = installer.InstallOptions(wait=False)
+PLAN = InstallPlan(image="none")
 CANARY = "canary"  # a namespace that does not exist
 HOOKS = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
 
@@ -54,7 +54,7 @@ def no() -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reachable(Plan):
+class Reachable(InstallPlan):
     """An installation whose Service leads to a port of this machine."""
 
     port: int
@@ -93,11 +93,11 @@ class Lab:
         """Install, wait and fly the canary, with the webhook behind its Service."""
         [port] = free_ports(1)
 
-        def say(news: Change | str) -> None:
+        def say(news: ObjectChange | str) -> None:
             self.say(news)
             # A Deployment comes after the rights, and before what is waited for.
             if (
-                isinstance(news, Change)
+                isinstance(news, ObjectChange)
                 and news.identity.kind == "Deployment"
                 and self.controller is None
             ):
@@ -105,7 +105,7 @@ class Lab:
 
         plan = Reachable(port=port, image="none")
         await canary.check(client)
-        await installer.install(client, plan, installer.Options(timeout=PATIENCE), say=say)
+        await installer.install(client, plan, installer.InstallOptions(timeout=PATIENCE), say=say)
         await scale.offer(client, dry_run=False, seconds=PATIENCE, say=self.say)
         await canary.run(client, CANARY, image="none", seconds=PATIENCE, say=self.say)
 
@@ -139,9 +139,9 @@ class Lab:
             timeout=PATIENCE,
         )
 
-    def say(self, news: Change | str) -> None:
+    def say(self, news: ObjectChange | str) -> None:
         self.said.append(str(news))
-        if isinstance(news, Change) and (news.identity.kind, news.outcome) == (
+        if isinstance(news, ObjectChange) and (news.identity.kind, news.outcome) == (
             "Deployment",
             "deleted",
         ):
@@ -396,7 +396,7 @@ async def test_live_jobs_are_scaled_during_the_installation(
 
 
 async def look(client: ApiWriter) -> Report:
-    return await preflight.look(client, Plan(), now=time.time())
+    return await preflight.look(client, InstallPlan(), now=time.time())
 
 
 def verdicts(report: Report) -> dict[str, tuple[Advice, str]]:

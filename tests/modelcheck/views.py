@@ -14,7 +14,7 @@ from mpijob_elastic.model import kubexec, memory
 from mpijob_elastic.model import pod as pod_facts
 from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import ConfigFacts, parse_script
-from mpijob_elastic.model.kubexec import Held
+from mpijob_elastic.model.kubexec import HeldExecs
 from mpijob_elastic.model.pod import LauncherFacts, PodFacts
 from tests.builders import FACTS, JOB, KUBEXEC, NOW, but, pods, ref, role
 from tests.modelcheck.world import (
@@ -125,7 +125,7 @@ def _looked(view: model.JobView) -> model.JobView:
     """Return the view after a look for execs into nodes that are gone, which found none."""
     look, _ = frozen_execs.look(derive(view, now=NOW))
     return (
-        but(view, launcher=but(look.launcher, held=Held(asked_at=NOW, about=look.about)))
+        but(view, launcher=but(look.launcher, held=HeldExecs(asked_at=NOW, about=look.about)))
         if look
         else view
     )

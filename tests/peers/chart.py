@@ -9,7 +9,7 @@ import yaml
 
 from lab.chart import CHART
 from mpijob_elastic import names
-from mpijob_elastic.install.objects import Identity, Manifest, by_identity
+from mpijob_elastic.install.objects import Manifest, ObjectIdentity, by_identity
 
 KUBERNETES = "1.34.4"
 HOOK = "helm.sh/hook"
@@ -34,7 +34,7 @@ def run(
 
 def rendered(
     helm: Path, values: Mapping[str, Any], *, kubernetes: str = KUBERNETES, chart: Path = CHART
-) -> dict[Identity, Manifest]:
+) -> dict[ObjectIdentity, Manifest]:
     """Return the objects of a release, without its hooks."""
     done = run(
         helm, "template", "release", str(chart), f"--kube-version={kubernetes}", values=values

@@ -23,7 +23,7 @@ from lab.ports import free_ports
 from lab.registration import by_service, called
 from lab.replicas import Webhook
 from mpijob_elastic import names
-from mpijob_elastic.install.installer import Plan
+from mpijob_elastic.install.installer import InstallPlan
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.install.server import HOOKS
 from mpijob_elastic.kube.client import connect
@@ -109,7 +109,7 @@ def jobs(lab: CommandLine) -> str:
 
 def lead_to(cluster: Cluster, port: int) -> None:
     """Have the Service lead to a port of this machine."""
-    manifests = Plan(overlays=(Overlay.CERT_MANAGER,)).manifests()
+    manifests = InstallPlan(overlays=(Overlay.CERT_MANAGER,)).manifests()
     changed = [by_service(one, port) for one in manifests if one["kind"] in {"Service", *HOOKS}]
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": changed})
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)

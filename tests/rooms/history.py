@@ -7,7 +7,7 @@ from mpijob_elastic import names
 from mpijob_elastic.capabilities.history.changes import Sized
 from mpijob_elastic.decide.actions import TellUser
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.memory import Scale
+from mpijob_elastic.model.memory import SizeChange
 from tests.builders import NOW, but
 from tests.room_words import Words
 
@@ -15,7 +15,7 @@ from tests.room_words import Words
 def history(view: JobView, random: Random) -> JobView:
     """A job whose size somebody set, perhaps after its list was published."""
     if view.config:
-        scale = Scale(before=0, after=random.choice([view.replicas, 1, 4]), at=NOW - 60)
+        scale = SizeChange(before=0, after=random.choice([view.replicas, 1, 4]), at=NOW - 60)
         view = but(view, config=but(view.config, memory=but(view.memory, scale=scale)))
     change = random.choice(
         ["", "x", '{"at":999990.0,"cause":"user","by":"kubectl","from":1,"to":4}']

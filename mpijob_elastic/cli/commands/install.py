@@ -104,7 +104,7 @@ async def install(
             )
         say(*kubectl_yaml.dump_all(wanted.manifests()).splitlines())
         return
-    options = work.installer.Options(
+    options = work.installer.InstallOptions(
         dry_run=dry_run, force=force_conflicts, uncover=uncover, wait=wait, timeout=timeout
     )
     news = News(prefix="waiting: ", dry_run=dry_run)

@@ -41,7 +41,7 @@ from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.model import phrases
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.kubexec import Exec, Held
+from mpijob_elastic.model.kubexec import Exec, HeldExecs
 from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.observe import registration
 from mpijob_elastic.observe.registration import Registration
@@ -234,7 +234,7 @@ def _marked(view: JobView, threats: Mapping[str, str], frozen: tuple[Exec, ...])
 
     launcher = view.launcher
     if launcher:
-        launcher = replace(launcher, facts=facts(launcher.facts), held=Held(frozen=frozen))
+        launcher = replace(launcher, facts=facts(launcher.facts), held=HeldExecs(frozen=frozen))
     workers = (replace(worker, facts=facts(worker.facts)) for worker in view.workers)
     marked = replace(view, launcher=launcher, workers=tuple(workers))
     return capabilities.told(marked, seen=view.capabilities)

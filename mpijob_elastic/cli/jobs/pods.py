@@ -21,7 +21,7 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from mpijob_elastic.model.pod import DRIVER_ENDED, Launcher, as_launcher, of_driver
-from mpijob_elastic.observe.facts_pod import ContainerStatus, Pod, State, decode
+from mpijob_elastic.observe.facts_pod import ContainerStatus, ReportedPod, State, decode
 
 # Runs on a terminal, so that the shell does not count as a rank (act/worker_probes).
 SHELL = ("/bin/sh", "-c", "command -v bash > /dev/null && exec bash; exec sh")
@@ -80,7 +80,7 @@ async def find(client: ApiReader, job: SeenJob) -> LauncherPod | None:
     )
 
 
-def _status(pod: Pod, container: str) -> ContainerStatus:
+def _status(pod: ReportedPod, container: str) -> ContainerStatus:
     """Return the status of a container; an empty one while the kubelet has not reported any."""
     statuses = (pod.status and pod.status.container_statuses) or ()
     return next((one for one in statuses if one.name == container), ContainerStatus())

@@ -18,7 +18,7 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.bounds import BYTES_AN_EXEC, MOST_EXECS
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.kubexec import MOST_TRIES, Exec, Held
+from mpijob_elastic.model.kubexec import MOST_TRIES, Exec, HeldExecs
 from mpijob_elastic.model.pod import Launcher
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import LONG_AGO, but, job, launcher, ref, role, worker
@@ -52,17 +52,17 @@ class Looks:
         self.execs = Execs(client, now=lambda: AT, wake=lambda *job: self.woken.append(job))
 
     @property
-    def held(self) -> Held:
+    def held(self) -> HeldExecs:
         return self.execs.held(("n", "j"), LAUNCHER.ref.uid)
 
     def begin(self, view: JobView = VIEW, at: Launcher = LAUNCHER) -> None:
         self.execs.begin(view, LookIntoLauncher(launcher=at, about=ABOUT))
 
-    async def done(self, *, still_asking: int = 0) -> Held:
+    async def done(self, *, still_asking: int = 0) -> HeldExecs:
         await eventually(lambda: len(self.execs._asking) <= still_asking)
         return self.held
 
-    async def look(self, view: JobView = VIEW, at: Launcher = LAUNCHER) -> Held:
+    async def look(self, view: JobView = VIEW, at: Launcher = LAUNCHER) -> HeldExecs:
         """Return the execs held after another look."""
         before = len(self.woken)
         self.begin(view, at)
@@ -70,7 +70,7 @@ class Looks:
         assert len(self.woken) == before + 1
         return held
 
-    async def ended(self, outcomes: dict[Exec, bool], *, still_asking: int = 0) -> Held:
+    async def ended(self, outcomes: dict[Exec, bool], *, still_asking: int = 0) -> HeldExecs:
         """Return the execs held after these were tried to be ended."""
 
         async def end() -> dict[Exec, bool]:
@@ -97,7 +97,7 @@ def looks(*texts: str) -> AbstractAsyncContextManager[Looks]:
     return looks_at(prints_in_turn(*(UP + text for text in texts)))
 
 
-def due(held: Held) -> tuple[Exec, ...]:
+def due(held: HeldExecs) -> tuple[Exec, ...]:
     """Return the execs that the plan ends now."""
     end = frozen_execs.end(derive(but(VIEW, launcher=but(LAUNCHER, held=held)), now=held.asked_at))
     return end.execs if end else ()
@@ -195,7 +195,7 @@ async def test_no_launcher_is_believed_to_hold_more_execs_than_its_size_allows(s
 )
 async def test_nothing_is_found(text: str, at: Launcher) -> None:
     async with looks(text) as found:
-        assert await found.look(at=at) == Held(asked_at=AT, about=ABOUT)
+        assert await found.look(at=at) == HeldExecs(asked_at=AT, about=ABOUT)
 
 
 async def test_what_was_ended_is_not_told_unless_it_is_found_still() -> None:
@@ -244,7 +244,7 @@ async def test_a_job_that_is_gone_is_forgotten_even_during_a_look() -> None:
         assert found.held.suspects
         found.begin()
         found.execs.forget(("n", "j"))
-        assert found.held == Held()
+        assert found.held == HeldExecs()
         await found.done()
         assert (found.execs.jobs, len(found.woken)) == ({}, 1)
 

@@ -11,7 +11,7 @@ from mpijob_elastic.decide import decide
 from mpijob_elastic.decide.actions import WriteConfig
 from mpijob_elastic.model import history
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.memory import Memory, Scale
+from mpijob_elastic.model.memory import Memory, SizeChange
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import LONG_AGO, NOW, but, config, job, pods, role, worker
 from tests.doubles.direct import DirectClient, Sent
@@ -23,7 +23,7 @@ FIRST = history.Change(at=LONG_AGO, cause="user", by="helm", before=1, after=3)
 
 def trained(size: int, *, listed: int, told: str = "") -> JobView:
     """A job that had so many workers listed, and is edited to a size; all its workers are Ready."""
-    memory = Memory(added_at=LONG_AGO, scale=Scale(before=0, after=listed, at=LONG_AGO))
+    memory = Memory(added_at=LONG_AGO, scale=SizeChange(before=0, after=listed, at=LONG_AGO))
     known = but(config(pods(*range(listed)), memory=memory), history=told.encode())
     workers = tuple(worker(index) for index in range(max(size, listed)))
     return job(size, workers=workers, config=known, role=role(*range(12)), sized=EDITED)

@@ -18,7 +18,7 @@ from mpijob_elastic.cli.jobs.report import JobReport, QueueReport
 from mpijob_elastic.decide import derive, notices
 from mpijob_elastic.diagnosis.explanation import diagnose
 from mpijob_elastic.diagnosis.facts import Explanation, Facts, Look, PodTrouble
-from mpijob_elastic.model.memory import Host, Left, Memory, Scale, pod_fingerprint
+from mpijob_elastic.model.memory import Host, Left, Memory, SizeChange, pod_fingerprint
 from mpijob_elastic.model.pod import LauncherPhase
 from tests import builders
 from tests.product.cli import worlds
@@ -46,7 +46,7 @@ def leaving(*, refreshed: bool = True) -> JobReport:
         name: Left(pod=pod_fingerprint(f"uid of default/{name}"), at=LEFT_AT)
         for name in workers(1, 2)
     }
-    memory = Memory(left=left, removed_at=LEFT_AT, scale=Scale(before=3, after=1, at=LEFT_AT))
+    memory = Memory(left=left, removed_at=LEFT_AT, scale=SizeChange(before=3, after=1, at=LEFT_AT))
     config = config_map(workers(0), memory=memory)
     touched = worlds.shown(config, at=LEFT_AT + 1.0) if refreshed else "an earlier list"
     asked = mpi_job(replicas=1, annotations={names.DRAIN_TIMEOUT: "30s"})
@@ -81,7 +81,7 @@ def with_gpus(replicas: int) -> worlds.Object:
 
 
 OVER = mpi_job(conditions=["Succeeded"], completionTime=worlds.CREATED_TEXT)
-FIRST_HOSTS = Memory(scale=Scale(before=0, after=2, at=worlds.CREATED))
+FIRST_HOSTS = Memory(scale=SizeChange(before=0, after=2, at=worlds.CREATED))
 ONCE_RENAMED = config_map(
     workers(0), memory=Memory(hosts={"train-worker-1": Host(pod="", incarnation=3)})
 )

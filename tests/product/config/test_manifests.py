@@ -15,7 +15,7 @@ from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.cli import app
 from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.install import overlays
-from mpijob_elastic.install.installer import Plan
+from mpijob_elastic.install.installer import InstallPlan
 from mpijob_elastic.install.objects import by_identity
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.kube.reader import PAGE
@@ -225,7 +225,7 @@ def test_a_page_of_the_largest_objects_fits_into_the_memory_of_each_deployment(n
 
 
 def test_an_installation_without_labels_differs_in_the_webhooks_arguments_alone() -> None:
-    plan = Plan(image="ours", overlays=(Overlay.CERT_MANAGER,))
+    plan = InstallPlan(image="ours", overlays=(Overlay.CERT_MANAGER,))
     usual, unlabelled = (
         by_identity(replace(plan, template_labels=labels).manifests()) for labels in (True, False)
     )

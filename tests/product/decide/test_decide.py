@@ -10,7 +10,7 @@ from mpijob_elastic.capabilities.kueue.facts import NO_QUEUE
 from mpijob_elastic.decide import decide
 from mpijob_elastic.decide.actions import LookIntoLauncher, Plan, ProbeWorkers, WriteSelector
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.kubexec import Exec, Held
+from mpijob_elastic.model.kubexec import Exec, HeldExecs
 from mpijob_elastic.model.pod import LauncherPhase, Probe
 from mpijob_elastic.model.policy import Policy, Problem
 from tests.builders import NOW, Story, config, failed, job, launcher, pods, ref, role, worker
@@ -171,11 +171,11 @@ def test_the_selector_is_the_operators() -> None:
 @pytest.mark.parametrize("missing", [{"role": None}, {"config": None}])
 def test_looks_go_on_while_the_operator_creates_what_is_missing(missing: dict[str, Any]) -> None:
     gone = Exec(pid=41, pod="j-worker-3", started_at=NOW - 600)
-    held = Held(asked_at=NOW - 60, suspects=(gone,), frozen=(gone,))
+    held = HeldExecs(asked_at=NOW - 60, suspects=(gone,), frozen=(gone,))
     assert does(job(launcher=launcher(held=held), **missing), but="say") == "kill 41"
     tried = job(
         launcher=launcher(
-            held=Held(asked_at=NOW - 60, suspects=(gone,), frozen=(gone,), tried_at=NOW - 60)
+            held=HeldExecs(asked_at=NOW - 60, suspects=(gone,), frozen=(gone,), tried_at=NOW - 60)
         )
     )
     assert any(

@@ -8,7 +8,7 @@ from mpijob_elastic.decide import derive, frozen_execs
 from mpijob_elastic.decide.actions import LookIntoLauncher
 from mpijob_elastic.decide.state import SKEW
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.kubexec import MOST_TRIES, Exec, Held
+from mpijob_elastic.model.kubexec import MOST_TRIES, Exec, HeldExecs
 from mpijob_elastic.model.memory import Host
 from mpijob_elastic.model.pod import LauncherPhase
 from tests.builders import (
@@ -67,14 +67,16 @@ def test_an_exec_into_a_pod_of_another_job_is_nothing_to_tell_of(pod: str) -> No
 
 
 def test_it_is_said_if_nobody_can_tell_the_launchers_processes_from_others() -> None:
-    said = note(lost(40.0, held=Held(asked_at=NOW - 10.0, hidden=True)))
+    said = note(lost(40.0, held=HeldExecs(asked_at=NOW - 10.0, hidden=True)))
     assert said.reason == "LauncherSharesProcesses"
     assert said.message.startswith("j-launcher shares its processes with")
 
 
-def lost(ago: float, *, held: Held | None = None, **facts: Any) -> Story:
+def lost(ago: float, *, held: HeldExecs | None = None, **facts: Any) -> Story:
     """A job of three whose last worker left the list so many seconds ago; its pod is gone."""
-    return job(2).shrunk(from_=3, ago=ago).without(2).launched(held=held or Held()).but(**facts)
+    return (
+        job(2).shrunk(from_=3, ago=ago).without(2).launched(held=held or HeldExecs()).but(**facts)
+    )
 
 
 def look(view: JobView, *, now: float = NOW) -> tuple[LookIntoLauncher | None, float | None]:
@@ -91,7 +93,7 @@ def wake(view: JobView) -> float | None:
 def test_a_launcher_is_asked_once_about_a_pod_that_is_gone_and_again_about_another() -> None:
     assert wake(lost(4.0)) == 6.0
     found, _ = look(lost(11.0))
-    asked = Held(asked_at=NOW, about=found.about)
+    asked = HeldExecs(asked_at=NOW, about=found.about)
     assert wake(lost(11.0, held=asked)) is None
     assert look(lost(12.0, held=asked))[0]
 
@@ -99,7 +101,7 @@ def test_a_launcher_is_asked_once_about_a_pod_that_is_gone_and_again_about_anoth
 def test_a_launcher_is_asked_at_once_about_a_worker_whose_node_was_deleted() -> None:
     view = job().pod(2, node="n", node_gone_at=NOW)
     found, _ = look(view)
-    assert look(view.launched(held=Held(asked_at=NOW, about=found.about)), now=NOW + 1) == (
+    assert look(view.launched(held=HeldExecs(asked_at=NOW, about=found.about)), now=NOW + 1) == (
         None,
         None,
     )
@@ -135,7 +137,7 @@ def test_where_nothing_is_to_be_found_nobody_asks(view: JobView) -> None:
 
 
 def test_what_was_found_is_looked_at_again_soon_and_then_seldom() -> None:
-    once = Held(asked_at=NOW, suspects=(DEAD,))
+    once = HeldExecs(asked_at=NOW, suspects=(DEAD,))
     twice = but(once, frozen=(DEAD,))
     given_up = but(twice, tries={DEAD: MOST_TRIES})
     another = but(given_up, suspects=(DEAD, but(DEAD, pid=43)))
@@ -150,7 +152,7 @@ def test_what_was_found_is_looked_at_again_soon_and_then_seldom() -> None:
 
 def test_what_was_found_is_looked_at_again_at_once_where_the_clock_was_set_back() -> None:
     """Else the driver would wait for a rank that is gone until the clock is where it was."""
-    assert look(job(2).launched(held=Held(asked_at=NOW + 3600.0, suspects=(DEAD,))))[0]
+    assert look(job(2).launched(held=HeldExecs(asked_at=NOW + 3600.0, suspects=(DEAD,))))[0]
 
 
 @pytest.mark.parametrize(
@@ -200,7 +202,7 @@ def ends(*found: Exec, **held: Any) -> str:
     """What is done a second after a look has found these twice."""
     return does(
         job(2).launched(
-            held=Held(**{"asked_at": NOW - 1.0, "suspects": found, "frozen": found, **held})
+            held=HeldExecs(**{"asked_at": NOW - 1.0, "suspects": found, "frozen": found, **held})
         )
     )
 
@@ -233,7 +235,7 @@ def test_what_was_ended_is_said_and_why() -> None:
 
 def test_frozen_ones_are_told_with_the_command_that_ends_them() -> None:
     frozen = (DEAD, but(DEAD, pid=43, pod="j-worker-10"))
-    view = job(2).launched(held=Held(suspects=(DEAD,), frozen=frozen))
+    view = job(2).launched(held=HeldExecs(suspects=(DEAD,), frozen=frozen))
     assert does(view) == "say FrozenExec"
     text = note(view).line
     assert text.startswith(
@@ -244,7 +246,7 @@ def test_frozen_ones_are_told_with_the_command_that_ends_them() -> None:
 
 def test_one_is_told_in_time_where_its_surplus_pod_does_not_end() -> None:
     surplus = worker(2, deleting=True, ends_at=NOW - 30.0)
-    held = Held(asked_at=NOW, suspects=(DEAD,), frozen=(DEAD,))
+    held = HeldExecs(asked_at=NOW, suspects=(DEAD,), frozen=(DEAD,))
     view = job(2, workers=(worker(0), worker(1), surplus), role=role(0, 1, 2)).launched(held=held)
     assert does(view) == "wake 30"
     assert does(view, now=NOW + 30.0) == "say FrozenExec"

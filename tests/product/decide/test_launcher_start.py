@@ -8,7 +8,7 @@ from mpijob_elastic.decide import config_map, decide, derive, launcher_start
 from mpijob_elastic.decide.actions import RefreshLauncher
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory, Tries
-from mpijob_elastic.model.pod import LauncherPhase, Probe, Refusal
+from mpijob_elastic.model.pod import LauncherPhase, Probe, RefusedTouch
 from mpijob_elastic.model.policy import Policy
 from tests.builders import LONG_AGO, NOW, Story, config, job, launcher, pending, pods, tries, worker
 from tests.product.decide.plans import does, state
@@ -186,7 +186,9 @@ def test_a_repetition_that_we_did_not_write_is_no_touch(again: str) -> None:
 
 def refused(view: Story, *, times: int) -> Story:
     """The same job after so many touches in a row were refused, the last at NOW."""
-    return view.launched(refused=Refusal(change="", tries=tries(times), reason="a policy says no"))
+    return view.launched(
+        refused=RefusedTouch(change="", tries=tries(times), reason="a policy says no")
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from mpijob_elastic.decide import decide, drain, lost_ranks
 from mpijob_elastic.decide.actions import DeleteWorkers, LookIntoLauncher, WriteConfig
 from mpijob_elastic.decide.state import SETTLE
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.kubexec import MOST_TRIES, Exec, Held
+from mpijob_elastic.model.kubexec import MOST_TRIES, Exec, HeldExecs
 from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.pod import LauncherPhase, Worker
 from mpijob_elastic.model.policy import Policy
@@ -165,7 +165,7 @@ def looked(view: Story, **held: Any) -> Story:
         (one.about for one in decide(view, now=NOW).looks if isinstance(one, LookIntoLauncher)),
         frozenset(),
     )
-    return view.launched(held=Held(asked_at=NOW, about=about, **held))
+    return view.launched(held=HeldExecs(asked_at=NOW, about=about, **held))
 
 
 def unlisted(pod: Worker = CUT_OFF, **facts: Any) -> Story:

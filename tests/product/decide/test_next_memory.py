@@ -13,7 +13,7 @@ from mpijob_elastic.model.job import Config, JobView
 from mpijob_elastic.model.memory import (
     Left,
     Memory,
-    Scale,
+    SizeChange,
     Tries,
     parse_memory,
     pod_fingerprint,
@@ -53,14 +53,16 @@ def test_a_removal_is_written_with_its_history() -> None:
     assert found.script == names.discover_hosts(list(pods(0, 1)), slots=1)
     assert found.hostfile == names.hostfile(list(pods(0, 1)), slots=1)
     hosts = {pod: named(pod) for pod in pods(0, 1, 2)}
-    scale = Scale(before=0, after=2, at=NOW)
+    scale = SizeChange(before=0, after=2, at=NOW)
     expected = Memory(
         left={POD: left(POD, ago=0)}, removed_at=NOW, scale=scale, hosts=hosts, elders=pods(0, 1, 2)
     )
     assert found.memory == next_memory.signed(expected, script=found.script)
 
 
-SEEN_EARLIER = config(pods(0, 1, 2), memory=Memory(scale=Scale(before=1, after=3, at=LONG_AGO)))
+SEEN_EARLIER = config(
+    pods(0, 1, 2), memory=Memory(scale=SizeChange(before=1, after=3, at=LONG_AGO))
+)
 THEIRS = config(pods(0, 1, 2))
 BESIDE_A_FAILURE = job(
     2, workers=(worker(0), failed(1), worker(2)), config=config(pods(0, 1), memory=SHRUNK.memory)
@@ -135,12 +137,12 @@ LOST = job(3, replicas=1, config=but(config(pods(0)), memory=None))
         ),
         pytest.param(
             job(replicas=2, config=SEEN_EARLIER),
-            {"scale": Scale(before=3, after=2, at=NOW)},
+            {"scale": SizeChange(before=3, after=2, at=NOW)},
             id="from size to size",
         ),
         pytest.param(
             job(config=SEEN_EARLIER, workers=(worker(0), worker(1), pending(2))),
-            {"scale": Scale(before=1, after=3, at=LONG_AGO)},
+            {"scale": SizeChange(before=1, after=3, at=LONG_AGO)},
             id="a loss is no scale",
         ),
         # After the clock was set back the future becomes now.

@@ -9,7 +9,7 @@ from mpijob_elastic.decide.actions import TellUser
 from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory, Tries
-from mpijob_elastic.model.pod import LauncherPhase, Refusal
+from mpijob_elastic.model.pod import LauncherPhase, RefusedTouch
 from mpijob_elastic.model.policy import Policy, Problem
 from tests.builders import (
     LONG_AGO,
@@ -26,9 +26,9 @@ from tests.builders import (
 from tests.product.decide.plans import does, notes
 
 
-def refusal(times: int, *, reason: str = "denied") -> Refusal:
+def refusal(times: int, *, reason: str = "denied") -> RefusedTouch:
     """So many touches in a row that were refused."""
-    return Refusal(change="", tries=Tries(count=times, at=NOW, uid="u"), reason=reason)
+    return RefusedTouch(change="", tries=Tries(count=times, at=NOW, uid="u"), reason=reason)
 
 
 BLIND = launcher(mounts_discovery=False)

@@ -17,7 +17,7 @@ from mpijob_elastic.decide.actions import (
 from mpijob_elastic.decide.state import REFUSED_OFTEN
 from mpijob_elastic.model.job import Deleted
 from mpijob_elastic.model.memory import Memory, Tries
-from mpijob_elastic.model.pod import LauncherPhase, PodFacts, Probe, Refusal
+from mpijob_elastic.model.pod import LauncherPhase, PodFacts, Probe, RefusedTouch
 from mpijob_elastic.model.policy import Policy
 from mpijob_elastic.names import SUSPEND
 from tests.builders import (
@@ -62,7 +62,7 @@ def untouched(seen_for: float | None) -> Story:
     view = wanted_back(config=config(pods(0, 1, 2), memory=gone), hindered_for=seen_for).unshown()
     assert view.config is not None
     tries = Tries(count=REFUSED_OFTEN, at=NOW, uid="uid-of-j-launcher")
-    return view.launched(refused=Refusal(change=view.config.digest, tries=tries, reason="no"))
+    return view.launched(refused=RefusedTouch(change=view.config.digest, tries=tries, reason="no"))
 
 
 def hiding(*indices: int, **facts: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from mpijob_elastic.capabilities.gangs.facts import PodGroup
 from mpijob_elastic.capabilities.kueue.facts import Queue
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory
-from mpijob_elastic.model.pod import LauncherPhase, Probe, Refusal
+from mpijob_elastic.model.pod import LauncherPhase, Probe, RefusedTouch
 from tests.builders import (
     LONG_AGO,
     NOW,
@@ -66,7 +66,7 @@ AT_ONCE = "say Suspended; delete launcher, suspended"
 
 YOUNG_LAUNCHER = training(launcher=YOUNG, known=False)
 BLIND_LIST = training(config=config(pods(0)), known=False)
-WHILE_REFUSED = Refusal(change=BLIND_LIST.config.digest, tries=tries(2), reason="policy")
+WHILE_REFUSED = RefusedTouch(change=BLIND_LIST.config.digest, tries=tries(2), reason="policy")
 MADE_AGAIN = ALONE.but(workers=(LAST, WAITS, pending(2, gates=GATES)))
 FEWER = stopped(pending(0, gates=GATES), WAITS, suspended_by=BY).but(
     replicas=1, config=config([], hostfile=pods(0))

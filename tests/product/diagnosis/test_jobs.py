@@ -14,8 +14,8 @@ from mpijob_elastic.model import budgets
 from mpijob_elastic.model.budgets import BudgetFacts
 from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.kubexec import Exec, Held
-from mpijob_elastic.model.memory import Memory, Mended, Scale
+from mpijob_elastic.model.kubexec import Exec, HeldExecs
+from mpijob_elastic.model.memory import Memory, Mended, SizeChange
 from mpijob_elastic.model.pod import LauncherPhase
 from tests.builders import JOB, LONG_AGO, NOW, but, config, job, launcher, pending, pods, worker
 from tests.product.diagnosis.said import BUSY, of_job, of_worker
@@ -43,7 +43,7 @@ def forgotten(view: JobView) -> JobView:
 def ended_after_resize() -> JobView:
     resized = config(
         pods(0, 1, 2),
-        memory=Memory(added_at=NOW - 42.0, scale=Scale(before=2, after=3, at=NOW - 42.0)),
+        memory=Memory(added_at=NOW - 42.0, scale=SizeChange(before=2, after=3, at=NOW - 42.0)),
     )
     return job(config=resized, finished=True, succeeded_at=NOW - 30.0)
 
@@ -355,7 +355,7 @@ def test_a_launcher_in_its_init_container_names_the_pods_it_waits_for() -> None:
 
 def test_of_frozen_execs_it_is_said_who_ends_them_and_by_which_command() -> None:
     frozen = tuple(Exec(pid=pid, pod="j-worker-2", started_at=LONG_AGO) for pid in (41, 44))
-    holding = launcher(held=Held(frozen=frozen))
+    holding = launcher(held=HeldExecs(frozen=frozen))
     gone = job(2, workers=(worker(0), worker(1)), launcher=holding)
     lost_node = job(
         launcher=holding,

@@ -13,7 +13,7 @@ from mpijob_elastic.diagnosis.explanation import diagnose
 from mpijob_elastic.diagnosis.facts import Facts, Level, Look, PodTrouble, Stuck
 from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.kubexec import Exec, Held
+from mpijob_elastic.model.kubexec import Exec, HeldExecs
 from mpijob_elastic.model.memory import Left, Memory, Tries, pod_fingerprint
 from mpijob_elastic.model.pod import LauncherPhase, Probe, Worker
 from mpijob_elastic.model.policy import Policy
@@ -247,7 +247,9 @@ LOST_OFTEN = job(config=config(pods(0, 1, 2), memory=Memory(renamed={LAST: LOSSE
 OWN_KUBEXEC = job(config=but(config(pods(0, 1, 2)), kubexec="#!/bin/sh\nssh $1\n"))
 NEW = job(known=False)
 PLAIN = job(elastic=False, config=config([]))
-HOLDING = job(launcher=launcher(held=Held(frozen=(Exec(pid=41, pod=LAST, started_at=LONG_AGO),))))
+HOLDING = job(
+    launcher=launcher(held=HeldExecs(frozen=(Exec(pid=41, pod=LAST, started_at=LONG_AGO),)))
+)
 MAX_NP = frozenset({"max_np"})
 NOT_GIVEN = "the controller cannot give it a new host name >"
 NOT_KNOWN = "is listed, and the launcher knows it; whether it trains is not known: "

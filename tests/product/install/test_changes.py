@@ -9,7 +9,7 @@ import yaml
 from mpijob_elastic import names
 from mpijob_elastic.cli.cluster import News, tell
 from mpijob_elastic.install import removal, rollout
-from mpijob_elastic.install.objects import Change, Identity, Outcome, changed
+from mpijob_elastic.install.objects import ObjectChange, ObjectIdentity, Outcome, changed
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.writer import ApiWriter
@@ -17,7 +17,7 @@ from tests.doubles.api import TinyApi
 from tests.faults.faults import Answer, Fault, Reset
 from tests.faults.proxy import FaultProxy
 
-ONE = Identity(api_version="v1", kind="Service", namespace="a", name="b")
+ONE = ObjectIdentity(api_version="v1", kind="Service", namespace="a", name="b")
 
 
 def live(**fields: Any) -> dict[str, Any]:
@@ -164,9 +164,9 @@ def test_an_installation_ends_with_the_count_of_each_outcome(
 ) -> None:
     news = News(prefix="waiting: ", dry_run=dry_run)
     for outcome in (Outcome.UNCHANGED,) * 3 + (Outcome.CONFIGURED,):
-        news(Change(identity=ONE, outcome=outcome))
-    news(Change(identity=ONE, outcome=Outcome.SKIPPED, note="not served by v1.28"))
-    news(Change(identity=ONE, outcome=Outcome.CREATED, unchecked=True))
+        news(ObjectChange(identity=ONE, outcome=outcome))
+    news(ObjectChange(identity=ONE, outcome=Outcome.SKIPPED, note="not served by v1.28"))
+    news(ObjectChange(identity=ONE, outcome=Outcome.CREATED, unchecked=True))
     assert capsys.readouterr().out == expected
     assert news.summary() == [
         "3 unchanged, 1 configured, 1 skipped, 1 created.",

@@ -8,7 +8,7 @@ import pytest
 
 from mpijob_elastic import names
 from mpijob_elastic.install import Refused, installer, overlays, removal
-from mpijob_elastic.install.installer import Plan
+from mpijob_elastic.install.installer import InstallPlan
 from mpijob_elastic.install.objects import Manifest, Outcome, identity
 from mpijob_elastic.install.overlays import Overlay, for_jobs_in, for_version
 from mpijob_elastic.install.server import (
@@ -27,7 +27,7 @@ from tests.faults.proxy import FaultProxy
 
 
 def test_hooks_come_last_and_rights_before_what_runs_under_them() -> None:
-    kinds = [one["kind"] for one in Plan().manifests()]
+    kinds = [one["kind"] for one in InstallPlan().manifests()]
     assert kinds[0] == "Namespace"
     assert kinds[-2:] == ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
     for before, after in pairwise(
@@ -37,7 +37,7 @@ def test_hooks_come_last_and_rights_before_what_runs_under_them() -> None:
 
 
 def test_every_object_has_our_label_and_is_there_once() -> None:
-    manifests = Plan(overlays=(Overlay.CERT_MANAGER, Overlay.PROMETHEUS)).manifests()
+    manifests = InstallPlan(overlays=(Overlay.CERT_MANAGER, Overlay.PROMETHEUS)).manifests()
     assert len({identity(one) for one in manifests}) == len(manifests)
     assert all(
         one["metadata"]["labels"]["app.kubernetes.io/name"] == "mpijob-elastic" for one in manifests
@@ -46,16 +46,22 @@ def test_every_object_has_our_label_and_is_there_once() -> None:
 
 def test_the_order_of_overlays_does_not_matter() -> None:
     plans = [
-        Plan(overlays=(Overlay.CERT_MANAGER, Overlay.SINGLE_NAMESPACE), jobs_namespaces=("a",)),
-        Plan(overlays=(Overlay.SINGLE_NAMESPACE, Overlay.CERT_MANAGER), jobs_namespaces=("a",)),
-        Plan(overlays=(Overlay.CERT_MANAGER,), jobs_namespaces=("a",)),
+        InstallPlan(
+            overlays=(Overlay.CERT_MANAGER, Overlay.SINGLE_NAMESPACE), jobs_namespaces=("a",)
+        ),
+        InstallPlan(
+            overlays=(Overlay.SINGLE_NAMESPACE, Overlay.CERT_MANAGER), jobs_namespaces=("a",)
+        ),
+        InstallPlan(overlays=(Overlay.CERT_MANAGER,), jobs_namespaces=("a",)),
     ]
     first, second, implied = ({identity(one): one for one in plan.manifests()} for plan in plans)
     assert first == second == implied
 
 
 def test_overlays_that_change_one_container_are_both_in_it() -> None:
-    manifests = Plan(overlays=(Overlay.CERT_MANAGER,), jobs_namespaces=("a", "b")).manifests()
+    manifests = InstallPlan(
+        overlays=(Overlay.CERT_MANAGER,), jobs_namespaces=("a", "b")
+    ).manifests()
     [webhook] = [
         one
         for one in manifests
@@ -69,7 +75,7 @@ def test_overlays_that_change_one_container_are_both_in_it() -> None:
 @pytest.mark.parametrize("namespace", ["kube-system", "mpijob-elastic"])
 def test_where_no_jobs_are_looked_after(namespace: str) -> None:
     with pytest.raises(ValueError, match=f"jobs in {namespace} are never managed"):
-        Plan(jobs_namespaces=("a", namespace))
+        InstallPlan(jobs_namespaces=("a", namespace))
 
 
 def last(kinds: list[str], kind: str) -> int:
@@ -172,7 +178,7 @@ def older(api: TinyApi, client: ApiWriter) -> ApiWriter:
 
 @pytest.fixture
 async def server(older: ApiWriter) -> Server:
-    return await examine(older, Plan().manifests())
+    return await examine(older, InstallPlan().manifests())
 
 
 async def test_it_is_known_by_version_and_kinds(server: Server) -> None:
@@ -181,7 +187,7 @@ async def test_it_is_known_by_version_and_kinds(server: Server) -> None:
         server.served["apps/v1", "Deployment"].path("a", "b")
         == "/apis/apps/v1/namespaces/a/deployments/b"
     )
-    wanted = {(one["apiVersion"], one["kind"]) for one in Plan().manifests()}
+    wanted = {(one["apiVersion"], one["kind"]) for one in InstallPlan().manifests()}
     assert {kind for _, kind in wanted - server.served.keys()} == OPTIONAL_KINDS.keys()
 
 
@@ -208,11 +214,11 @@ async def test_a_server_that_lacks_what_is_needed_is_refused(
 ) -> None:
     found = replace(server, version=version, minor=minor)
     with pytest.raises(Refused, match=words):
-        await installer.check(older, found, Plan(overlays=overlays), uncover=False)
+        await installer.check(older, found, InstallPlan(overlays=overlays), uncover=False)
 
 
 async def test_kinds_that_only_help_are_skipped(older: ApiWriter, server: Server) -> None:
-    for manifest in Plan().manifests():
+    for manifest in InstallPlan().manifests():
         if manifest["kind"] in OPTIONAL_KINDS:
             change = await Applier(client=older, server=server).apply(manifest)
             assert (change.outcome, change.note) == (

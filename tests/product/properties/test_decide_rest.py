@@ -14,7 +14,7 @@ from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.decide import decide, derive, frozen_execs, moves
 from mpijob_elastic.decide.actions import DeleteWorkers, ProbeWorkers, TellUser
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.kubexec import Exec, Held
+from mpijob_elastic.model.kubexec import Exec, HeldExecs
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
 from mpijob_elastic.model.pod import LauncherPhase, Probe, Worker
 from mpijob_elastic.model.policy import Policy
@@ -28,7 +28,7 @@ INTO = Exec(pid=41, pod="j-worker-2", started_at=LONG_AGO)
 STUCK = job(
     2,
     workers=(worker(0), worker(1), worker(2, deleting=True, ends_at=NOW - 30)),
-    launcher=launcher(held=Held(asked_at=NOW, suspects=(INTO,), frozen=(INTO,))),
+    launcher=launcher(held=HeldExecs(asked_at=NOW, suspects=(INTO,), frozen=(INTO,))),
     role=role(0, 1, 2),
 )
 # A pod that nobody replaces, on a node that is gone.

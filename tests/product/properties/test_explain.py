@@ -8,7 +8,7 @@ from mpijob_elastic.decide import derive, frozen_execs
 from mpijob_elastic.diagnosis.explanation import diagnose
 from mpijob_elastic.diagnosis.facts import Facts, Level, Look
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.kubexec import Held
+from mpijob_elastic.model.kubexec import HeldExecs
 from tests.builders import NOW, but
 from tests.product.properties.views import MOST, NAMES, jobs
 
@@ -57,7 +57,9 @@ def test_looks_for_frozen_execs_that_find_nothing_come_to_an_end(view: JobView) 
         look, at = frozen_execs.look(derive(view, now=now))
         if look is not None and view.launcher is not None:
             looks += 1
-            view = but(view, launcher=but(view.launcher, held=Held(asked_at=now, about=look.about)))
+            view = but(
+                view, launcher=but(view.launcher, held=HeldExecs(asked_at=now, about=look.about))
+            )
         elif at is None:
             break
         else:

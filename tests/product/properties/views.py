@@ -22,7 +22,7 @@ from mpijob_elastic.decide import config_map, decide, derive, frozen_execs, next
 from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.job import Config, JobView, Role, parse_script
 from mpijob_elastic.model.job_facts import LIMITS
-from mpijob_elastic.model.kubexec import Exec, Held
+from mpijob_elastic.model.kubexec import Exec, HeldExecs
 from mpijob_elastic.model.memory import Host, Left, Memory, Mended, Tries, pod_fingerprint
 from mpijob_elastic.model.pod import Launcher, LauncherPhase, Probe, Worker
 from mpijob_elastic.model.policy import Policy
@@ -154,7 +154,7 @@ def _launcher(random: Random) -> Launcher:
         refreshed=random.choice([None, "", "other@0"]),
         disruption=random.choice(["", "", "taint spot"]),
         deleting=random.random() < 0.2,
-        held=_held(random) if random.random() < 0.1 else Held(),
+        held=_held(random) if random.random() < 0.1 else HeldExecs(),
         failures=random.choice([0, 0, 0, 1, 3]),
         deadline=random.choice([None, 1, 60]),
     )
@@ -168,11 +168,11 @@ def _ended_at(pod: Launcher) -> float | None:
     return random.choice([LONG_AGO, _time(random), NOW - 29.0]) if is_over else None
 
 
-def _held(random: Random) -> Held:
+def _held(random: Random) -> HeldExecs:
     execs = tuple(
         Exec(pid=pid, pod=random.choice(NAMES), started_at=_time(random)) for pid in range(3)
     )
-    return Held(asked_at=_time(random), suspects=execs, frozen=tuple(_subset(execs, random)))
+    return HeldExecs(asked_at=_time(random), suspects=execs, frozen=tuple(_subset(execs, random)))
 
 
 def _looked(view: JobView, random: Random) -> JobView:
@@ -180,7 +180,7 @@ def _looked(view: JobView, random: Random) -> JobView:
     look, _ = frozen_execs.look(derive(view, now=NOW))
     if look is None or random.random() < 0.5:
         return view
-    return but(view, launcher=but(look.launcher, held=Held(asked_at=NOW, about=look.about)))
+    return but(view, launcher=but(look.launcher, held=HeldExecs(asked_at=NOW, about=look.about)))
 
 
 def _policy(random: Random) -> tuple[Policy, Scaling | None]:
@@ -328,7 +328,7 @@ def cutting_off(random: Random) -> JobView:
         min_np_workers=random.choice([0, 1, 2]),
         gloo_timeout=random.choice([0, 10]),
     )
-    held = random.choice([Held(), Held(), _held(random)])
+    held = random.choice([HeldExecs(), HeldExecs(), _held(random)])
     return _looked(
         but(
             view,

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from mpijob_elastic.install import Refused
-from mpijob_elastic.install.objects import Change, Outcome
+from mpijob_elastic.install.objects import ObjectChange, Outcome
 from tests.doubles.api import TinyApi, refused
 from tests.doubles.direct import DirectClient, Sent
 from tests.product.upgrade.definitions import STAY, Object, definition, v1
@@ -185,7 +185,7 @@ class Edited(TinyApi):
             self.put(scale.DEFINITION, {**live, "spec": {**live["spec"], "names": names}})
         return crd.upgraded(live)
 
-    async def change(self) -> Change:
+    async def change(self) -> ObjectChange:
         return await scale.change_definition(DirectClient(self.answer), self.upgraded)
 
 

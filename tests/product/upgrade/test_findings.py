@@ -2,7 +2,7 @@
 
 import pytest
 
-from mpijob_elastic.install.installer import Plan
+from mpijob_elastic.install.installer import InstallPlan
 from mpijob_elastic.kube.resources import BUDGETS, MPI_JOBS, NETWORK_POLICIES, SERVICES, Resource
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.job import JobView
@@ -14,7 +14,7 @@ from tests.faults.faults import Answer
 from tests.faults.proxy import FaultProxy
 from tests.product.upgrade.definitions import definition
 from upgrade import findings, operators, preflight
-from upgrade.findings import Adoption, Advice, Finding, Readiness, Report
+from upgrade.findings import Adoption, Advice, PreflightFinding, Readiness, Report
 from upgrade.operators import Kind, Operator
 
 
@@ -68,7 +68,7 @@ def seen(tag: str) -> list[Operator]:
         (findings.faults(["ml/a: bad", "ml/b: bad"])[1], Advice.CARE, "ml/b: bad"),
     ],
 )
-def test_findings(finding: Finding, verdict: Advice, text: str) -> None:
+def test_findings(finding: PreflightFinding, verdict: Advice, text: str) -> None:
     assert finding.verdict is verdict
     assert text in finding.text
 
@@ -225,7 +225,7 @@ async def test_each_rule_that_begins_to_match_by_labels_is_named(
     await put(api, NETWORK_POLICIES, "all", spec={"podSelector": {}})
     await put(api, BUDGETS, "keep", spec={"selector": MATCHING})
     await put(api, SERVICES, "web", spec={"selector": BENCH})
-    found = await preflight.labels(client, Plan())
+    found = await preflight.labels(client, InstallPlan())
     assert {one.verdict for one in found} == {Advice.CARE}
     assert [one.text.partition(f" {BEGINS}")[0] for one in found] == [
         "ml/train: Worker.template: the required anti-affinity to app=bench (by node)",
@@ -238,12 +238,12 @@ async def test_each_rule_that_begins_to_match_by_labels_is_named(
 @pytest.mark.parametrize(
     ("plan", "words"),
     [
-        (Plan(jobs_namespaces=("other",)), "no rule begins to match"),
-        (Plan(template_labels=False), "are not put back"),
+        (InstallPlan(jobs_namespaces=("other",)), "no rule begins to match"),
+        (InstallPlan(template_labels=False), "are not put back"),
     ],
 )
 async def test_no_rule_is_named_where_no_label_is_put_back(
-    api: TinyApi, client: ApiWriter, plan: Plan, words: str
+    api: TinyApi, client: ApiWriter, plan: InstallPlan, words: str
 ) -> None:
     await bench(api)
     [found] = await preflight.labels(client, plan)
@@ -255,5 +255,5 @@ async def test_rules_that_may_not_be_listed_are_an_open_question(
 ) -> None:
     await bench(api)
     with proxy.inject(Answer(status=403), on=lambda one: "/services" in one.path):
-        [found] = await preflight.labels(client, Plan())
+        [found] = await preflight.labels(client, InstallPlan())
     assert found == findings.unknown("labels", "list services in all namespaces")

@@ -10,7 +10,7 @@ from mpijob_elastic import names
 from mpijob_elastic.kube import kubectl_yaml
 from mpijob_elastic.model import operator_types
 from upgrade import conversion
-from upgrade.notes import Note
+from upgrade.notes import ConversionNote
 
 RUN_POLICY = "mpijob-elastic/run-policy"
 HOROVODRUN = "horovodrun --host-discovery-script {} python train.py"
@@ -72,7 +72,7 @@ def changed(job: Job, *path: str, to: Any) -> Job:
     return result
 
 
-def converted(job: Job) -> tuple[Job, list[Note]]:
+def converted(job: Job) -> tuple[Job, list[ConversionNote]]:
     """Return the job as it is printed and read by kubectl, and the notes."""
     one = conversion.convert(job)
     [read] = kubectl_yaml.read_all(conversion.render([one]))
@@ -80,11 +80,11 @@ def converted(job: Job) -> tuple[Job, list[Note]]:
     return read, list(one.notes)
 
 
-def to_do(notes: list[Note]) -> dict[str, str]:
+def to_do(notes: list[ConversionNote]) -> dict[str, str]:
     return {note.field: note.text for note in notes if note.to_do}
 
 
-def said(notes: list[Note]) -> str:
+def said(notes: list[ConversionNote]) -> str:
     return "\n".join(map(str, notes))
 
 

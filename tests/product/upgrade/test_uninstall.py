@@ -5,7 +5,7 @@ import pytest
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue.facts import WORKLOADS
 from mpijob_elastic.install import Refused
-from mpijob_elastic.install.removal import Held, Quota
+from mpijob_elastic.install.removal import Quota, QuotaHolder
 from mpijob_elastic.install.server import Found
 from mpijob_elastic.kube.errors import Forbidden
 from mpijob_elastic.kube.resources import DEPLOYMENTS, NAMESPACES, PODS, Resource
@@ -15,7 +15,7 @@ from tests.doubles.direct import Sent
 from upgrade.traces import Traces
 from upgrade.uninstall import Uninstallation
 
-HELD = Held(
+HELD = QuotaHolder(
     resource=WORKLOADS, namespace="ml", name="train-launcher", uid="u", job="ml/train", job_uid="j"
 )
 RUNNING = Quota(used=(HELD,))

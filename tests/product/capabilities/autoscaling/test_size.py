@@ -15,7 +15,7 @@ from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Scaling
 from mpijob_elastic.capabilities.kueue.facts import NO_QUEUE, Queue
 from mpijob_elastic.decide import capability, decide, derive
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.memory import Memory, Scale
+from mpijob_elastic.model.memory import Memory, SizeChange
 from mpijob_elastic.model.pod import LauncherPhase, Worker
 from mpijob_elastic.model.policy import Policy
 from mpijob_elastic.model.wire import Owned
@@ -293,7 +293,7 @@ def test_the_event_says_which_workers_are_missing_and_why(
         # The timeout is set together with the first size, or later, or with the scale-out.
         (Memory(), (), sizes(0, asked=4, at=NOW)),
         (Memory(), (0, 1, 2, 3), sizes(4, asked=4, at=NOW)),
-        (Memory(scale=Scale(before=0, after=2, at=5.0)), (0, 1), sizes(2, asked=4, at=NOW)),
+        (Memory(scale=SizeChange(before=0, after=2, at=5.0)), (0, 1), sizes(2, asked=4, at=NOW)),
         # A clock that was ahead.
         (Memory(own=sizes(2, asked=4, at=NOW + 60)), (0, 1), sizes(2, asked=4, at=NOW)),
     ],

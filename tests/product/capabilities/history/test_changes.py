@@ -19,7 +19,7 @@ from mpijob_elastic.decide.actions import WriteConfig
 from mpijob_elastic.model import history
 from mpijob_elastic.model.history import Change
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.memory import LARGEST_OWN, Memory, Scale
+from mpijob_elastic.model.memory import LARGEST_OWN, Memory, SizeChange
 from mpijob_elastic.model.pod import Probe
 from mpijob_elastic.model.policy import Policy
 from tests.builders import LONG_AGO, NOW, but, config, job, pending, pods, role, worker
@@ -165,7 +165,7 @@ def _words(change: Change) -> str:
 
 def trains(size: int, **facts: Any) -> World:
     """A job that has trained on so many workers for long."""
-    memory = Memory(added_at=LONG_AGO, scale=Scale(before=0, after=size, at=LONG_AGO))
+    memory = Memory(added_at=LONG_AGO, scale=SizeChange(before=0, after=size, at=LONG_AGO))
     known = {
         "config": config(pods(*range(size)), memory=memory),
         "role": role(*range(9)),

@@ -8,7 +8,7 @@ from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue.facts import Queue
 from mpijob_elastic.decide import notices
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.memory import Memory, Scale
+from mpijob_elastic.model.memory import Memory, SizeChange
 from mpijob_elastic.model.pod import LauncherPhase
 from tests.builders import LONG_AGO, NOW, Story, config, job, launcher, pending, pods, worker
 from tests.product.decide.plans import does, note
@@ -44,7 +44,7 @@ def succeeded(*, changed: float = 5.0, memory: dict[str, Any] | None = None, **f
 
 
 def grew(before: int) -> dict[str, Any]:
-    return {"added_at": ENDED - 5.0, "scale": Scale(before=before, after=2, at=ENDED - 5.0)}
+    return {"added_at": ENDED - 5.0, "scale": SizeChange(before=before, after=2, at=ENDED - 5.0)}
 
 
 def test_nobody_is_freed_once_the_launcher_has_ended() -> None:
