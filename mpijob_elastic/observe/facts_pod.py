@@ -99,7 +99,7 @@ class PodStatus(Wire, frozen=True):
     init_container_statuses: list[ContainerStatus] | None = None
 
 
-class PodContainer(Wire, frozen=True):
+class ReportedContainer(Wire, frozen=True):
     """A container; the JSON of what it runs is read only where it is needed."""
 
     name: str = ""
@@ -114,8 +114,8 @@ class ReportedSpec(Wire, frozen=True):
     """`spec`."""
 
     node_name: str = ""
-    containers: list[PodContainer] | None = None
-    init_containers: list[PodContainer] | None = None
+    containers: list[ReportedContainer] | None = None
+    init_containers: list[ReportedContainer] | None = None
     tolerations: list[Toleration] | None = None
     share_process_namespace: bool | None = None
     host_pid: bool | None = msgspec.field(default=None, name="hostPID")
