@@ -104,14 +104,18 @@ def take_back(state: JobState, config: Config, change: Step[WriteConfig]) -> Pla
     if last is None or not config.signed:
         return None
     proven_at = honest(last.at, now=now) + PROVEN_AFTER
-    return Plan(wake_at=proven_at) if proven_at > now else None
+    if proven_at <= now:
+        return None
+    return Plan(wake_at=proven_at)
 
 
 def mends_at(config: Config, *, now: float) -> float:
     """Return the time from which another writer's script may be replaced; 0 if at once."""
     if config.memory is None:
         as_created = config.facts.script in (None, names.discover_hosts([], slots=1))
-        return 0.0 if as_created else honest(config.facts.written_at, now=now) + UNCOUNTED_PAUSE
+        if as_created:
+            return 0.0
+        return honest(config.facts.written_at, now=now) + UNCOUNTED_PAUSE
     last = config.memory.mended
     return MENDED.due_at(last, now=now) if last else 0.0
 
@@ -123,16 +127,20 @@ def mended(state: JobState) -> Mended | None:
         old = None
     if config is None or not _replaces_script(state, config):
         return msgspec.structs.replace(old, at=min(old.at, now)) if old else None
-    count = old.count + 1 if old else 1
-    writer = "" if _wrote_script(config) else config.facts.writer
-    return Mended(count=count, at=now, writer=writer)
+    writer = config.facts.writer
+    if _wrote_script(config):
+        writer = ""
+    before = old.count if old else 0
+    return Mended(count=before + 1, at=now, writer=writer)
 
 
 def _replaces_script(state: JobState, config: Config) -> bool:
     """Tell whether a write of our list replaces what another program wrote."""
     if state.edited:
         return True
-    return state.view.foreign != "" and config.facts.script is not None
+    if not state.view.foreign:
+        return False
+    return config.facts.script is not None
 
 
 def too_long(config: Config, *, elastic: bool) -> Note:
@@ -160,7 +168,9 @@ def changed(config: Config) -> str:
 
 def _wrote_script(config: Config) -> bool:
     """Tell whether we were the last to write the script, so that only the memory was changed."""
-    return config.facts.script is not None and config.facts.writer == names.PROGRAM
+    if config.facts.script is None:
+        return False
+    return config.facts.writer == names.PROGRAM
 
 
 def contested(state: JobState) -> Told:
@@ -199,9 +209,9 @@ def _outlook(view: JobView, *, wait: float) -> str:
 
 
 def _is_given_back(view: JobView) -> bool:
-    if math.isinf(view.foreign_at):
+    if view.config is None or math.isinf(view.foreign_at):
         return False
-    return view.config is not None and view.config.facts.script is None
+    return view.config.facts.script is None
 
 
 def _back_at(view: JobView) -> float:

@@ -40,7 +40,7 @@ def awaited(state: JobState, config: Config) -> tuple[str, ...]:
         return wanted
     named = {line.split(" ")[0] for line in config.facts.hostfile.splitlines()}
     running = {worker.name for worker in state.workers if worker.ready and not worker.going}
-    count = max(least, sum(pod in named and pod in running for pod in wanted))
+    count = max(least, len(running.intersection(named, wanted)))
     best = sorted(wanted, key=lambda pod: (pod not in running, pod not in named))[:count]
     return in_order(best, job=view.name)
 
@@ -54,7 +54,9 @@ def _free(state: JobState) -> tuple[str, ...]:
     if state.wishes.is_rationed is None and view.policy.min_replicas:
         enough = max(enough, view.policy.min_replicas)
     free = tuple(pod for pod in wanted if pod not in held)
-    return free if len(free) >= enough else wanted
+    if len(free) < enough:
+        return wanted
+    return free
 
 
 def tries(state: JobState) -> Tries | None:
@@ -110,15 +112,20 @@ def _recreated(
 def end(state: JobState) -> EndLauncher | None:
     """Return the write that ends the launcher as a capability wishes, or None."""
     launcher, wish = state.view.launcher, state.wishes.end
-    return EndLauncher(ref=launcher.ref, note=wish.note) if launcher and wish else None
+    if launcher is None or wish is None:
+        return None
+    return EndLauncher(ref=launcher.ref, note=wish.note)
 
 
 def _missed_admission(state: JobState, launcher: Launcher) -> bool:
     if not state.view.elastic or launcher.phase not in NOT_STARTED:
         return False
+    if state.wishes.relaunch:
+        return True
+    if launcher.facts.mounts_discovery:
+        return False
     # An edit to a plain command is for this launcher, which has yet to start.
-    lacks_list = state.view.facts.elastic and not launcher.facts.mounts_discovery
-    return lacks_list or state.wishes.relaunch is not None
+    return state.view.facts.elastic
 
 
 def _stuck_at(state: JobState, config: Config, launcher: Launcher) -> float | None:

@@ -85,7 +85,7 @@ def tell(state: JobState) -> Step[TellUser]:
     notes = [note for part in told for note in part.notes]
     times = [at for part in told for at in part.times]
     again_at = min((at for at in times if at > state.now), default=None)
-    text = bounds.notices("\n".join(note.line for note in notes)) if notes else ""
+    text = bounds.notices("\n".join(note.line for note in notes))
     if text == view.facts.notices:
         return Step(again_at=again_at)
     return Step(TellUser(ref=view.ref, text=text, notes=_news(state, notes)), again_at)
@@ -101,15 +101,19 @@ def _missing(state: JobState) -> Told:
 def _waits_with_notice(state: JobState) -> bool:
     """Tell whether a launcher waits at a gate, and a notice says what the job does without."""
     launcher = state.view.launcher
-    is_held = launcher is not None and launcher.facts.gates != ()
-    return is_held and any(chain(_of_capabilities(state), parking.notes(state)))
+    if launcher is None or not launcher.facts.gates:
+        return False
+    return any(chain(_of_capabilities(state), parking.notes(state)))
 
 
 def _holds_next_launcher(state: JobState) -> bool:
     """Tell whether the webhook holds the next launcher back, by the notice on a suspension."""
     view = state.view
-    starts_anew = (view.launcher is None or state.stopped) and not state.wishes.suspend
-    return starts_anew and view.facts.notices != "" and names.is_suspended(view.facts.notices)
+    if not view.facts.notices or state.wishes.suspend:
+        return False
+    if view.launcher and not state.stopped:
+        return False
+    return names.is_suspended(view.facts.notices)
 
 
 def _news(state: JobState, notes: Iterable[Note]) -> tuple[Note, ...]:
@@ -155,9 +159,10 @@ def _is_pending(worker: WorkerState) -> bool:
 
     A worker that is being deleted is not awaited: its successor is, from its own creation on.
     """
-    if not worker.wanted or worker.ready or worker.pod.facts.deleting:
+    pod = worker.pod
+    if not worker.wanted or worker.ready or pod.facts.deleting:
         return False
-    return not (worker.pod.facts.gates or worker.pod.terminated)
+    return not (pod.facts.gates or pod.terminated)
 
 
 def refused(state: JobState) -> Told:
@@ -180,7 +185,9 @@ def refused(state: JobState) -> Told:
     due_at = max([*missed_at, *created_at]) + REFUSED_AFTER
     if note.line in view.facts.notices.splitlines() or due_at <= state.now:
         return Told((note,))
-    return NOTHING_TOLD if seen is None else Told(times=(due_at,))
+    if seen is None:
+        return NOTHING_TOLD
+    return Told(times=(due_at,))
 
 
 def suspicious_success(view: JobView) -> Note | None:
@@ -209,10 +216,11 @@ def suspicious_success(view: JobView) -> Note | None:
 
 def _changed_at(memory: Memory) -> float:
     """Return the time of the last change of the list; 0 for the hosts that the job began with."""
-    is_grown = memory.scale is not None and memory.scale.before > 0
-    if not memory.removed_at and not is_grown:
+    if memory.removed_at:
+        return max(memory.added_at, memory.removed_at)
+    if memory.scale is None or memory.scale.before == 0:
         return 0.0
-    return max(memory.added_at, memory.removed_at)
+    return memory.added_at
 
 
 def driver_ended(launcher: Launcher) -> Note:
@@ -291,8 +299,9 @@ def _of_objects(state: JobState) -> Iterator[Note]:
 
 
 def _suspended(view: JobView, suspend: Suspend) -> Note:
-    is_over = view.launcher is not None and all(pod.facts.held_back for pod in view.pods)
-    waits = "its pods wait until that is gone" if is_over else "what runs goes"
+    waits = "what runs goes"
+    if view.launcher and all(pod.facts.held_back for pod in view.pods):
+        waits = "its pods wait until that is gone"
     said = f"{view.name} is suspended by {suspend.why}; {waits}"
     return normal(names.REASON_SUSPENDED, said, next_step=suspend.ends_by)
 
@@ -310,7 +319,9 @@ def _still_elastic(view: JobView) -> Note:
 def _unread(view: JobView) -> Note:
     what, why = next(iter(view.unread.items()))
     kind, name = what.split(" ")
-    others = f" (so it is with {listed(view.unread)})" if len(view.unread) > 1 else ""
+    others = ""
+    if len(view.unread) > 1:
+        others = f" (so it is with {listed(view.unread)})"
     return warning(
         "ObjectUnreadable",
         f"{what} of {view.name} is too large, or not as it should be: {why}{others}. What depends "
@@ -382,7 +393,9 @@ def _lacks_script(view: JobView, launcher: Launcher) -> bool:
         return False
     if launch.program != HOROVODRUN:
         return True
-    return launch.discovery_script is None and launch.knows("discovery_script")
+    if launch.discovery_script is not None:
+        return False
+    return launch.knows("discovery_script")
 
 
 def _size(view: JobView) -> Iterable[Note]:
@@ -404,7 +417,9 @@ def _size_not_allowed(view: JobView) -> Iterable[Note]:
     if allowed is None or not job.sizes or not job.replicas or job.workers in job.sizes:
         return
     most = job.size_at_most(job.workers)
-    trains = f"only {most} of its workers train" if most else "all of its workers train"
+    trains = "all of its workers train"
+    if most:
+        trains = f"only {most} of its workers train"
     yield warning(
         "SizeNotAllowed",
         f"{job.workers} is not a size of {names.SIZES} ({allowed.text}): {trains}. Set "
@@ -506,11 +521,9 @@ def _is_needed(view: JobView, pod: Worker | Launcher) -> bool:
 def _stuck_note(view: JobView, late: list[Worker | Launcher]) -> Note:
     pods = " ".join(pod.ref.name for pod in late[:MOST_NAMED])
     nodes = " ".join(sorted({pod.facts.node for pod in late[:MOST_NAMED] if pod.facts.node}))
-    away = (
-        f". If the node is gone for good, `kubectl delete node {nodes}` frees all its pods"
-        if nodes
-        else ""
-    )
+    away = ""
+    if nodes:
+        away = f". If the node is gone for good, `kubectl delete node {nodes}` frees all its pods"
     return warning(
         "PodStuckTerminating",
         f"{listed(pod.ref.name for pod in late)} stuck in deletion, so the operator cannot "

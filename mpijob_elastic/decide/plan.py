@@ -54,13 +54,12 @@ def plan(state: JobState) -> Plan:
         return _left_alone(state)
     found = _of_job(state)
     new = [write for write in _own_writes(state) if write not in found.actions]
-    again_at = None
-    if new and state.view.deleted:
-        new, again_at = _paced(state, new)
-    until = None if state.view.facts.deleting else state.wishes.until
-    wake_at = first([found.wake_at, again_at, until])
-    actions = (*found.actions, *new)
-    return _with_marks(state, replace(found, actions=actions, wake_at=wake_at))
+    due, again_at = _paced(state, new)
+    times = [found.wake_at, again_at]
+    if not state.view.facts.deleting:
+        times.append(state.wishes.until)
+    actions = (*found.actions, *due)
+    return _with_marks(state, replace(found, actions=actions, wake_at=first(times)))
 
 
 def _is_over(view: JobView) -> bool:
@@ -84,10 +83,16 @@ def _own_writes(state: JobState) -> list[Action]:
     The gates come off last, because the other writes were decided for pods that cannot start. A job
     that is resumed starts as a whole again, so the writes before a start are asked for again, too.
     """
-    freed = list(suspend.free(state)) if state.view.gated else []
-    before_start = _writes(state, When.BEFORE_START) if freed else []
-    unparked = parking.writes(state) if state.view.placeholders else []
-    return [*before_start, *freed, *_writes(state, When.ANY_TIME), *unparked]
+    writes: list[Action] = []
+    if state.view.gated:
+        freed = list(suspend.free(state))
+        if freed:
+            writes += _writes(state, When.BEFORE_START)
+        writes += freed
+    writes += _writes(state, When.ANY_TIME)
+    if state.view.placeholders:
+        writes += parking.writes(state)
+    return writes
 
 
 def _writes(state: JobState, when: When) -> list[Action]:
@@ -100,16 +105,21 @@ def _left_alone(state: JobState) -> Plan:
 
     Quota of pods that are known to run no more is given back all the same.
     """
-    told: AnyStep = NO_STEP if _is_over(state.view) else notices.tell(state)
     freeing = [write for write in _writes(state, When.ANY_TIME) if write.frees]
     due, again_at = _paced(state, [*_overdue_deletions(state), *freeing])
-    actions = [told.write] if isinstance(told.write, Action) else []
-    wake_at = first([told.again_at, overdue.wake_at(state), again_at])
-    return Plan(actions=(*actions, *due), wake_at=wake_at)
+    actions, times = list[Action](), [overdue.wake_at(state), again_at]
+    if not _is_over(state.view):
+        told = notices.tell(state)
+        times.append(told.again_at)
+        if told.write:
+            actions.append(told.write)
+    return Plan(actions=(*actions, *due), wake_at=first(times))
 
 
 def _paced(state: JobState, writes: Iterable[Action]) -> tuple[list[Action], float | None]:
     """Return what is due now of these writes, and when to look again for the rest."""
+    if not state.view.deleted:
+        return list(writes), None
     steps = [pace.paced(state, Step(write)) for write in writes]
     due = [step.write for step in steps if isinstance(step.write, Action)]
     return due, earliest(steps)
@@ -122,8 +132,12 @@ def _overdue_deletions(state: JobState) -> list[Action]:
     launcher = suspend.hidden(state) or suspend.stop(state).write
     removals = drain.leave(state).removals
     gone = tuple(one for one in removals if overdue.goes(state, one.worker.name))
-    workers = DeleteWorkers(removals=gone) if gone else None
-    return [write for write in (launcher, workers) if write]
+    writes: list[Action] = []
+    if launcher:
+        writes.append(launcher)
+    if gone:
+        writes.append(DeleteWorkers(removals=gone))
+    return writes
 
 
 def _with_marks(state: JobState, found: Plan) -> Plan:
@@ -138,8 +152,8 @@ def _with_marks(state: JobState, found: Plan) -> Plan:
         return found
     told = next((action for action in found.actions if isinstance(action, TellUser)), None)
     if told:
-        marked = replace(told, marks=marks)
-        actions = (marked if action is told else action for action in found.actions)
+        actions = list(found.actions)
+        actions[actions.index(told)] = replace(told, marks=marks)
         return replace(found, actions=tuple(actions))
     if state.foreign or view.foreign:
         return found  # the farewell is the last write to a job that is another operator's
@@ -259,7 +273,9 @@ def _leaving(state: JobState) -> list[AnyStep]:
 
 
 def _deletions(gone: drain.Leaving) -> DeleteWorkers | None:
-    return DeleteWorkers(removals=gone.removals) if gone.removals else None
+    if not gone.removals:
+        return None
+    return DeleteWorkers(removals=gone.removals)
 
 
 def _restored_selector(view: JobView) -> WriteSelector | None:
@@ -293,7 +309,9 @@ def _finish(state: JobState) -> Plan:
 
 def _put_together(state: JobState, steps: Sequence[AnyStep]) -> Plan:
     """Return the plan of these steps, at the pace of deletions, with looks if no write is due."""
-    due = [pace.paced(state, step) for step in steps] if state.view.deleted else steps
+    due = steps
+    if state.view.deleted:
+        due = [pace.paced(state, step) for step in steps]
     actions = [step.write for step in due if isinstance(step.write, Action)]
     seldom: list[AnyStep] = []
     # These looks change nothing, so they wait until no write is due.

@@ -89,19 +89,24 @@ def is_over(state: JobState) -> bool:
 
 def present(state: JobState) -> str:
     """Return the name of the reminder that stays in a list that does not change; "" without one."""
-    return "" if _is_of_another_driver(state) else _present(state)
+    if _is_of_another_driver(state):
+        return ""
+    return _present(state)
 
 
 def beside_removal(state: JobState, published: Collection[str]) -> str:
     """Return the name of the reminder beside the pods that stay, of which one may have no rank."""
-    return following(state, published) if may_remind(state) else ""
+    if not may_remind(state):
+        return ""
+    return following(state, published)
 
 
 def following(state: JobState, published: Collection[str]) -> str:
     """Return the name of the next reminder."""
-    pod = next(iter(published), "")
     number = names.reminder_number(_present(state)) % _NUMBERS + 1
-    return names.reminder(pod, number) if pod else ""
+    for pod in published:
+        return names.reminder(pod, number)
+    return ""
 
 
 def due(state: JobState, *, changes_at: float | None) -> Reminder:
@@ -118,7 +123,9 @@ def due(state: JobState, *, changes_at: float | None) -> Reminder:
     at = max(shown_at + PAUSES[count(state)], state.resume_at)
     if changes_at is not None and changes_at <= max(at, now):
         return NO_REMINDER
-    return Reminder(about=pods) if at <= now else Reminder(again_at=at)
+    if at > now:
+        return Reminder(again_at=at)
+    return Reminder(about=pods)
 
 
 def remembered(state: JobState, *, is_change: bool, reminds: bool) -> Reminded | None:
@@ -133,8 +140,10 @@ def remembered(state: JobState, *, is_change: bool, reminds: bool) -> Reminded |
 def is_new(state: JobState, pod: str) -> bool:
     """Tell whether a listed pod was added so recently that reminders about it may be due."""
     memory = state.view.memory
-    is_elder = len(memory.elders) < len(state.view.host_of) and pod in memory.elders
-    return not is_elder and state.now - honest(memory.added_at, now=state.now) < sum(PAUSES)
+    # If all listed pods are elders, nobody knows who came last.
+    if pod in memory.elders and len(memory.elders) < len(state.view.host_of):
+        return False
+    return state.now - honest(memory.added_at, now=state.now) < sum(PAUSES)
 
 
 def _present(state: JobState) -> str:
@@ -170,8 +179,9 @@ def _unheard(state: JobState, shown_at: float) -> list[WorkerState]:
 
 def _is_overdue(worker: WorkerState, *, now: float) -> bool:
     """Tell whether the drain deadline of a worker has passed, so that the worker is deleted now."""
-    deadline = worker.drain.deadline if worker.drain else None
-    return deadline is not None and deadline <= now
+    if worker.drain is None or worker.drain.deadline is None:
+        return False
+    return worker.drain.deadline <= now
 
 
 def _unused(state: JobState, shown_at: float) -> list[WorkerState]:
