@@ -85,7 +85,9 @@ def tell(state: JobState) -> Step[TellUser]:
     notes = [note for part in told for note in part.notes]
     times = [at for part in told for at in part.times]
     again_at = min((at for at in times if at > state.now), default=None)
-    text = bounds.notices("\n".join(note.line for note in notes))
+    text = ""
+    if notes:
+        text = bounds.notices("\n".join(note.line for note in notes))
     if text == view.facts.notices:
         return Step(again_at=again_at)
     return Step(TellUser(ref=view.ref, text=text, notes=_news(state, notes)), again_at)
