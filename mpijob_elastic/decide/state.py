@@ -100,8 +100,10 @@ def of_this_pod(before: Mapping[str, Tries], worker: Worker) -> Tries | None:
 
     None if the count is another pod's, or is not written down yet.
     """
-    last = before.get(worker.ref.name)
-    return last if last is not None and last.uid == worker.ref.uid else None
+    last = before.get(worker.name)
+    if last is None or last.uid != worker.ref.uid:
+        return None
+    return last
 
 
 def in_order(pods: Iterable[str], *, job: str) -> tuple[str, ...]:
@@ -186,23 +188,27 @@ class WorkerState:
     @cached_property
     def cause(self) -> str:
         """The reason why the worker is to train elsewhere; "" if the worker may stay."""
-        return self.leave.why if self.leave and self.leave.kind is LeaveKind.MOVE else ""
+        if self.leave is None or self.leave.kind is not LeaveKind.MOVE:
+            return ""
+        return self.leave.why
 
     @cached_property
     def release(self) -> Release | None:
         """The way in which another controller ends the worker; None if we delete it."""
-        return self.leave.release if self.leave and self.leave.kind is LeaveKind.MOVE else None
+        if self.leave is None or self.leave.kind is not LeaveKind.MOVE:
+            return None
+        return self.leave.release
 
     @property
     def evicted(self) -> bool:
         """True if another controller is to end the worker now."""
-        is_over = (
-            self.stopped
-            or self.pod.terminated
-            or self.pod.facts.deleting
-            or self.pod.facts.node_gone_at
-        )
-        return self.wanted and self.release is not None and not is_over
+        if self.leave is None or self.release is None:
+            return False
+        if self.stopped or not self.wanted:
+            return False
+        if self.pod.terminated or self.pod.facts.deleting:
+            return False
+        return not self.pod.facts.node_gone_at
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,8 +270,9 @@ class Moment:
     @property
     def reads_nothing(self) -> bool:
         """True if a driver runs without a list that it can read."""
-        config = self.view.config
-        return self.view.driver_running and config is not None and config.published is None
+        if self.view.config is None or self.view.config.published is not None:
+            return False
+        return self.view.driver_running
 
     def known_since(self, left: Left) -> float | None:
         """Return when the launcher could first know that a pod left the list; None before that."""
@@ -302,21 +309,31 @@ class JobState(Moment):
         Queued, Suspended: nothing of the job may run. Draining: a rank may run in a worker that
         leaves. Scaling: the host list is not what the size asks for.
         """
-        view, suspend = self.view, self.wishes.suspend
-        if view.foreign or self.foreign or view.handed_over or view.ended or view.facts.deleting:
+        if self._is_left_alone:
             return ""
-        if suspend:
-            return "Queued" if suspend.queued else "Suspended"
+        if self.wishes.suspend:
+            return "Queued" if self.wishes.suspend.queued else "Suspended"
+        view = self.view
         if view.launcher and view.launcher.facts.held_back:
             return "Queued" if view.facts.queued else ""
-        if not (view.elastic and view.driver_running and view.facts.size_known):
+        if not view.elastic or not view.driver_running or not view.facts.size_known:
             return ""
         if any(worker.drain for worker in self.leaving):
             return "Draining"
-        given_up = {
-            worker.name
-            for worker in self.workers
-            if worker.standing in (Standing.GIVEN_UP, Standing.ENDED)
-        }
-        wanted = view.wanted_names[: view.facts.size_at_most(view.replicas)]
-        return "" if set(wanted) - given_up == set(view.host_of) - given_up else "Scaling"
+        return "Scaling" if self._is_scaling else ""
+
+    @property
+    def _is_left_alone(self) -> bool:
+        """True if the job is not ours, or is over."""
+        view = self.view
+        if self.foreign or view.foreign or view.handed_over:
+            return True
+        return view.ended or view.facts.deleting
+
+    @property
+    def _is_scaling(self) -> bool:
+        """True if the list is not what the size asks for, apart from workers that are given up."""
+        view, over = self.view, (Standing.GIVEN_UP, Standing.ENDED)
+        given_up = {worker.name for worker in self.workers if worker.standing in over}
+        wanted = set(view.wanted_names[: view.facts.size_at_most(view.replicas)])
+        return wanted - given_up != set(view.host_of) - given_up
