@@ -21,10 +21,10 @@ from mpijob_elastic.decide.state import (
     MOVED,
     RENAMED,
     REPLACED,
+    Goal,
     JobState,
     LauncherState,
     Moment,
-    Standing,
     WorkerState,
     deletable_at,
     honest,
@@ -178,12 +178,9 @@ def _touch(text: str, *, now: float) -> tuple[float | None, int]:
 
 
 def _worker(moment: Moment, pod: Worker, pods: _Pods) -> WorkerState:
-    view, name, wanted, astray = moment.view, pod.name, pod.index in moment.view.wanted, ""
+    view, name = moment.view, pod.name
     leave, loss = moment.wishes.leaves.get(name), moment.losses.get(name)
-    if leave and wanted:
-        wanted = leave.kind is not LeaveKind.END
-        astray = _astray(moment, pod, leave)
-    failed = wanted and pod.terminated and _may_replace(moment, pod)
+    goal = _goal(moment, pod, leave, pods)
     stopped = moment.stopped and suspend.goes(moment, pod)
     published = view.host_of.get(name, "")
     has_left = not published and name in view.memory.left
@@ -191,25 +188,21 @@ def _worker(moment: Moment, pod: Worker, pods: _Pods) -> WorkerState:
     due_at = None
     if stopped:
         due_at = suspend.goes_at(view, pod, now=moment.now)
-    elif failed or astray:
+    elif goal is Goal.REPLACE:
         due_at = _replaced_at(moment, pod, leave)
     elif name in view.memory.moved or pod.index in view.skips:
         due_at = _moved_at(moment, pod)
     return WorkerState(
         pod=pod,
         name=name,
-        standing=_standing(moment, pod, failed=failed) if wanted else None,
-        wanted=wanted,
+        goal=goal,
         ready=pod.ready,
         published=published,
         host=host,
         incarnation=incarnation,
         succeeds_lost=succeeds_lost,
-        failed=failed,
-        astray=astray,
         rank_lost=name in pods.lost,
-        going=name in pods.going,
-        leaves=name in pods.leaving,
+        given_up=goal is not Goal.LEAVE and _is_given_up(moment, pod, goal),
         leave=leave,
         drain=drain.of_worker(moment, pod) if has_left else None,
         stopped=stopped,
@@ -218,11 +211,17 @@ def _worker(moment: Moment, pod: Worker, pods: _Pods) -> WorkerState:
     )
 
 
-def _astray(moment: Moment, pod: Worker, leave: Leave) -> str:
-    """Return the reason why a replacement would do better than this pod; "" if there is none."""
-    if leave.kind is LeaveKind.REPLACE and _may_replace(moment, pod):
-        return leave.why
-    return ""
+def _goal(moment: Moment, pod: Worker, leave: Leave | None, pods: _Pods) -> Goal:
+    """Return what is to become of the worker; the order is that of Goal."""
+    kind = leave.kind if leave else None
+    if pod.index not in moment.view.wanted or kind is LeaveKind.END:
+        return Goal.LEAVE
+    is_useless = pod.terminated or kind is LeaveKind.REPLACE
+    if is_useless and _may_replace(moment, pod):
+        return Goal.REPLACE
+    if pod.name in pods.leaving:
+        return Goal.MOVE
+    return Goal.WAIT if pod.name in pods.going else Goal.STAY
 
 
 def _may_replace(moment: Moment, pod: Worker) -> bool:
@@ -232,16 +231,13 @@ def _may_replace(moment: Moment, pod: Worker) -> bool:
     return moment.view.policy.replace_failed_workers is not False and not pod.facts.deleting
 
 
-def _standing(moment: Moment, pod: Worker, *, failed: bool) -> Standing | None:
-    """Return the outcome for a wanted worker."""
-    if failed:
-        tries = of_this_pod(moment.view.memory.replaced, pod)
-        return Standing.GIVEN_UP if REPLACED.is_given_up(tries) else Standing.FAILED
-    if pod.terminated:
-        return Standing.ENDED
-    if RENAMED.is_given_up(moment.losses.get(pod.name)):
-        return Standing.GIVEN_UP
-    return None
+def _is_given_up(moment: Moment, pod: Worker, goal: Goal) -> bool:
+    """Tell whether a wanted worker has failed, or has lost its rank, too often."""
+    if not pod.terminated:
+        return RENAMED.is_given_up(moment.losses.get(pod.name))
+    if goal is not Goal.REPLACE:
+        return False
+    return REPLACED.is_given_up(of_this_pod(moment.view.memory.replaced, pod))
 
 
 def _moved_at(moment: Moment, pod: Worker) -> float | None:
@@ -275,7 +271,7 @@ def _leaving(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[WorkerSt
     if not moment.view.elastic or not moment.launcher.sees_hosts:
         return ()
     backwards = workers[::-1]
-    surplus = [worker for worker in backwards if worker.stopped or not worker.wanted]
+    surplus = [worker for worker in backwards if worker.stopped or worker.goal is Goal.LEAVE]
     surplus = [worker for worker in surplus if _may_be_deleted(worker.pod)]
     if moment.stopped:
         return tuple(surplus)
@@ -294,20 +290,21 @@ def _leaving(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[WorkerSt
 
 
 def _troubled(view: JobView, workers: tuple[WorkerState, ...]) -> list[WorkerState]:
-    """Return the wanted workers that are to be recreated."""
-    failed = [worker for worker in workers if worker.failed or worker.astray]
-    moving = [worker for worker in workers if worker.going and not worker.published]
+    """Return the wanted workers that are to be made again."""
+    replaced = [worker for worker in workers if worker.goal is Goal.REPLACE]
+    moved = [worker for worker in workers if worker.goal is Goal.MOVE]
+    moved = [worker for worker in moved if not worker.published]
     if view.policy.replace_failed_workers is False:
         # Another controller deletes the workers that it moves.
-        return [*failed, *(worker for worker in moving if worker.release)]
+        return [*replaced, *(worker for worker in moved if worker.release)]
     gone = [worker for worker in workers if worker.pod.facts.node_gone_at]
     lost = [worker for worker in gone if _is_lost(view, worker)]
-    return [*failed, *lost, *moving]
+    return [*replaced, *lost, *moved]
 
 
 def _is_lost(view: JobView, worker: WorkerState) -> bool:
     """Tell whether a worker on a node that is gone is to be replaced."""
-    if worker.failed or not worker.wanted:
+    if worker.goal is Goal.LEAVE or worker.failed:
         return False
     return drain.is_unlisted(view, worker) and _may_be_deleted(worker.pod)
 

@@ -28,7 +28,16 @@ from dataclasses import dataclass, replace
 from mpijob_elastic import names
 from mpijob_elastic.decide import moves, overdue
 from mpijob_elastic.decide.actions import Note, ReleaseWorker, Removal, normal
-from mpijob_elastic.decide.state import SETTLE, SKEW, Drain, JobState, Moment, WorkerState, honest
+from mpijob_elastic.decide.state import (
+    SETTLE,
+    SKEW,
+    Drain,
+    Goal,
+    JobState,
+    Moment,
+    WorkerState,
+    honest,
+)
 from mpijob_elastic.decide.wishes import Release
 from mpijob_elastic.model import phrases
 from mpijob_elastic.model.job import JobView
@@ -403,8 +412,8 @@ def _is_recreated(worker: WorkerState, outcome: str) -> bool:
 
 
 def _where(worker: WorkerState, outcome: str) -> str:
-    if worker.astray:
-        return f", {worker.astray}"
+    if worker.goal is Goal.REPLACE and worker.leave:
+        return f", {worker.leave.why}"
     if outcome == "lost":
         return " elsewhere"
     return f" elsewhere ({moves.cause(worker)})"

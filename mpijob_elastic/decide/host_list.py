@@ -40,7 +40,15 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.decide import drain
 from mpijob_elastic.decide.actions import WriteRole, normal
-from mpijob_elastic.decide.state import SETTLE, JobState, Moment, WorkerState, honest, in_order
+from mpijob_elastic.decide.state import (
+    SETTLE,
+    Goal,
+    JobState,
+    Moment,
+    WorkerState,
+    honest,
+    in_order,
+)
 from mpijob_elastic.decide.wishes import LeaveKind
 from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.job import JobView, Role
@@ -140,9 +148,9 @@ def _should_be_published(state: JobState, worker: WorkerState) -> bool:
     if not worker.ready or worker.pod.index >= MOST_WORKERS:
         return False
     # Without elasticity the operator's workers stay whatever the size says, so they stay hosts too.
-    if not worker.wanted and state.view.elastic:
+    if worker.goal is Goal.LEAVE and state.view.elastic:
         return False
-    if worker.stopped or worker.leaves:
+    if worker.goal is Goal.MOVE or worker.stopped:
         return False
     if worker.pod.facts.node_gone_at and not worker.published:
         return False
@@ -235,7 +243,8 @@ def _gathered_at(state: JobState, joining: Collection[str]) -> float:
 
     0 if the scale-out is complete.
     """
-    if sum(worker.ready and worker.wanted for worker in state.workers) >= state.view.replicas:
+    wanted = (worker for worker in state.workers if worker.goal is not Goal.LEAVE)
+    if sum(worker.ready for worker in wanted) >= state.view.replicas:
         return 0.0
     # A worker that is Ready by a clock far ahead of ours counts as Ready long ago: the wait for
     # that time could take hours.

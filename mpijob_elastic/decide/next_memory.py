@@ -21,7 +21,7 @@ from mpijob_elastic.decide import (
 )
 from mpijob_elastic.decide.actions import WriteConfig
 from mpijob_elastic.decide.capability import Record
-from mpijob_elastic.decide.state import FORGIVEN_AFTER, SKEW, JobState, honest
+from mpijob_elastic.decide.state import FORGIVEN_AFTER, SKEW, Goal, JobState, honest
 from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.job import Config, script_fingerprint
 from mpijob_elastic.model.memory import Left, Memory, Reminded, Scale, Tries
@@ -46,7 +46,7 @@ def memory(state: JobState, config: Config, change: WriteConfig, own: Iterable[R
     view, old, now = state.view, state.view.memory, state.now
     dropped = set(config.facts.hostfile.splitlines()) - set(change.hostfile.splitlines())
     published = _published(state, change)
-    failed = {worker.pod.ref.uid for worker in state.workers if worker.failed or worker.astray}
+    failed = {worker.pod.ref.uid for worker in state.workers if worker.goal is Goal.REPLACE}
     unlisted = [worker for worker in state.workers if worker.going and worker.name not in published]
     moving = {worker.pod.ref.uid for worker in unlisted if not worker.evicted}
     rank_lost = {

@@ -114,6 +114,37 @@ def in_order(pods: Iterable[str], *, job: str) -> tuple[str, ...]:
     )
 
 
+class Goal(StrEnum):
+    """What is to become of a worker: exactly one; the first that holds, in this order.
+
+    A worker is deleted only while it is out of the list, and after the back-off of the third
+    column. What holds for all goals stands elsewhere: a worker that no rank can use is not listed,
+    whatever its goal (host_list), and a suspended job deletes its workers after its launcher.
+
+    | goal    | in the list                        | deleted, after a back-off of     |
+    |---------|------------------------------------|----------------------------------|
+    | LEAVE   | no, if the job is elastic          | none, once nothing trains in it  |
+    | REPLACE | as STAY; no if it has ended        | REPLACED                         |
+    | MOVE    | no                                 | MOVED, once nothing trains in it |
+    | WAIT    | as STAY, until another host trains | never                            |
+    | STAY    | once it is Ready                   | never, unless its node is gone   |
+    """
+
+    #: The size does not ask for the worker, or somebody waits for its quota.
+    LEAVE = "leave"
+    #: The worker has ended, or its pod is useless where it is: it is to be made again.
+    REPLACE = "replace"
+    #: The worker is to train elsewhere, and to leave now.
+    MOVE = "move"
+    #: The worker is to train elsewhere once the others can do without it (moves.leaving).
+    WAIT = "wait"
+    #: The worker is to train where it is.
+    STAY = "stay"
+
+
+_ELSEWHERE = (Goal.MOVE, Goal.WAIT)
+
+
 class Standing(StrEnum):
     """The outcome for a wanted worker that has ended, or has lost its rank too often."""
 
@@ -148,10 +179,8 @@ class WorkerState:
     pod: Worker
     #: The name of the pod.
     name: str
-    #: The outcome for a wanted worker that has ended, or has lost its rank too often; else None.
-    standing: Standing | None
-    #: The size asks for this worker.
-    wanted: bool
+    #: What is to become of the worker.
+    goal: Goal
     #: The pod is Ready.
     ready: bool
     #: The worker's host name in discover_hosts.sh; "" if the list does not name the worker.
@@ -162,17 +191,10 @@ class WorkerState:
     incarnation: int
     #: A rank may have died in the pod that had this host name before.
     succeeds_lost: bool = False
-    #: The worker ended and is to be replaced.
-    failed: bool = False
-    #: The reason why this pod waits for a node in vain while a replacement would find one; "" if
-    #: there is none.
-    astray: str = ""
     #: The rank is lost, so the worker gets a new host name.
     rank_lost: bool = False
-    #: The node or the pod is about to go, so the worker is to train elsewhere.
-    going: bool = False
-    #: The worker is going and does not wait until a replacement trains.
-    leaves: bool = False
+    #: A wanted worker has failed, or has lost its rank, too often.
+    given_up: bool = False
     #: The wish that the worker leaves; None without such a wish.
     leave: Leave | None = None
     #: The job is suspended; the worker goes after its launcher.
@@ -184,6 +206,35 @@ class WorkerState:
     due_at: float | None = None
     #: The time from which the worker may be published again.
     back_at: float = 0.0
+
+    @property
+    def wanted(self) -> bool:
+        """True if the size asks for this worker."""
+        return self.goal is not Goal.LEAVE
+
+    @property
+    def going(self) -> bool:
+        """True if the worker is to train elsewhere, at once or later."""
+        return self.goal in _ELSEWHERE
+
+    @property
+    def leaves(self) -> bool:
+        """True if the worker is to train elsewhere, and to leave now."""
+        return self.goal is Goal.MOVE
+
+    @property
+    def failed(self) -> bool:
+        """True if the worker has ended and is to be replaced."""
+        return self.goal is Goal.REPLACE and self.pod.terminated
+
+    @property
+    def standing(self) -> Standing | None:
+        """The outcome for a wanted worker that has ended, or is given up; else None."""
+        if self.given_up:
+            return Standing.GIVEN_UP
+        if not self.pod.terminated or self.goal is Goal.LEAVE:
+            return None
+        return Standing.FAILED if self.failed else Standing.ENDED
 
     @cached_property
     def cause(self) -> str:
