@@ -106,11 +106,13 @@ def _moment(view: JobView, wishes: Wishes, *, now: float) -> Moment:
     if view.memory.renamed:
         losses = lost_ranks.losses(view.memory.renamed, view.workers, now=now)
     if config := view.config:
-        memory_known = config.signed and config.published is not None
-        edited = config.memory is not None and not config.signed
         may_number = view.elastic and config.finds_numbered
-        if not view.foreign and not config.signed:
-            mends_at = handover.mends_at(config, now=now)
+        if config.signed:
+            memory_known = config.published is not None
+        else:
+            edited = config.memory is not None
+            mends_at = 0.0 if view.foreign else handover.mends_at(config, now=now)
+    is_list_lost = view.driver_running and not view.host_of
     return Moment(
         view=view,
         wishes=wishes,
@@ -122,7 +124,7 @@ def _moment(view: JobView, wishes: Wishes, *, now: float) -> Moment:
         mends_at=mends_at,
         overdue=view.hindered_for is not None and overdue.is_overdue(view, wishes),
         # A list that got lost has told no worker to leave.
-        drains_count=memory_known and (bool(view.host_of) or not view.driver_running),
+        drains_count=memory_known and not is_list_lost,
         may_number=may_number,
         launcher=_launcher(view, now=now),
         losses=losses,
@@ -142,6 +144,7 @@ def _launcher(view: JobView, *, now: float) -> LauncherState:
         can_be_shown=_can_be_shown(view, launcher),
         shown_at=shown_at,
         again=again,
+        refused=launcher.refused.tries.count if launcher.refused else 0,
     )
 
 
@@ -202,7 +205,7 @@ def _worker(moment: Moment, pod: Worker, pods: _Pods) -> WorkerState:
         incarnation=incarnation,
         succeeds_lost=succeeds_lost,
         rank_lost=name in pods.lost,
-        given_up=goal is not Goal.LEAVE and _is_given_up(moment, pod, goal),
+        given_up=_is_given_up(moment, pod, goal) if loss or pod.terminated else False,
         leave=leave,
         drain=drain.of_worker(moment, pod) if has_left else None,
         stopped=stopped,
@@ -226,13 +229,15 @@ def _goal(moment: Moment, pod: Worker, leave: Leave | None, pods: _Pods) -> Goal
 
 def _may_replace(moment: Moment, pod: Worker) -> bool:
     """Tell whether a wanted worker may be recreated."""
-    if not moment.view.elastic or not moment.launcher.sees_hosts:
+    if pod.facts.deleting or moment.view.policy.replace_failed_workers is False:
         return False
-    return moment.view.policy.replace_failed_workers is not False and not pod.facts.deleting
+    return moment.may_delete
 
 
 def _is_given_up(moment: Moment, pod: Worker, goal: Goal) -> bool:
     """Tell whether a wanted worker has failed, or has lost its rank, too often."""
+    if goal is Goal.LEAVE:
+        return False
     if not pod.terminated:
         return RENAMED.is_given_up(moment.losses.get(pod.name))
     if goal is not Goal.REPLACE:
@@ -268,7 +273,7 @@ def _leaving(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[WorkerSt
     They are surplus, or failed, or on a node that is gone or about to go. Last come workers that
     somebody else deletes: for these we only look whether they drain.
     """
-    if not moment.view.elastic or not moment.launcher.sees_hosts:
+    if not moment.may_delete:
         return ()
     backwards = workers[::-1]
     surplus = [worker for worker in backwards if worker.stopped or worker.goal is Goal.LEAVE]

@@ -159,11 +159,9 @@ def _should_be_published(state: JobState, worker: WorkerState) -> bool:
 
 def is_dead(state: JobState, worker: WorkerState | None) -> bool:
     """Tell whether no rank can run in a worker under the host name that is published for it."""
-    if worker is None or worker.rank_lost:
+    if worker is None or worker.pod.terminated or worker.pod.facts.deleting:
         return True
-    if worker.pod.terminated or worker.pod.facts.deleting:
-        return True
-    if worker.name in state.cut_off:
+    if worker.rank_lost or worker.name in state.cut_off:
         return True
     return worker.published not in ("", worker.host)
 
@@ -211,14 +209,9 @@ def _last_hosts(state: JobState, joining: Collection[str]) -> list[str]:
     hosts = state.view.published_pods
     if joining:
         return list(hosts)
-    alive = (pod for pod in hosts if _is_alive(state.by_name.get(pod)))
+    there = (state.by_name[pod].pod for pod in hosts if pod in state.by_name)
+    alive = (pod.name for pod in there if not (pod.terminated or pod.facts.deleting))
     return [next(alive, hosts[0])]
-
-
-def _is_alive(worker: WorkerState | None) -> bool:
-    if worker is None or worker.pod.terminated:
-        return False
-    return not worker.pod.facts.deleting
 
 
 def _room_beside(state: JobState, *, joining: int) -> int:

@@ -14,7 +14,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator
 
 from mpijob_elastic.decide.actions import Note, warning
-from mpijob_elastic.decide.state import MOVED, JobState, WorkerState, honest
+from mpijob_elastic.decide.state import MOVED, JobState, WorkerState, honest, is_there
 from mpijob_elastic.decide.wishes import LeaveKind, Wishes
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.phrases import listed
@@ -33,7 +33,7 @@ def going(view: JobView, wishes: Wishes) -> frozenset[str]:
     if not view.elastic:
         return frozenset()
     moved = (leave.pod for leave in wishes.leaves.values() if leave.kind is LeaveKind.MOVE)
-    pods = [pod for pod in map(view.worker, moved) if pod and _is_there(view, pod)]
+    pods = [pod for pod in map(view.worker, moved) if pod and _may_move(view, pod)]
     return frozenset(pod.name for pod in pods if not _gave_up(view, pod))
 
 
@@ -67,6 +67,8 @@ def _wanted(view: JobView, wishes: Wishes) -> Iterator[Worker]:
 
 def wake_at(state: JobState) -> float | None:
     """Return the time at which the newcomer is seasoned for which a going worker waits, or None."""
+    if not state.wishes.leaves:
+        return None
     hosts = [worker for worker in state.workers if worker.published]
     if not any(worker.going for worker in hosts):
         return None
@@ -116,7 +118,7 @@ def _stuck(state: JobState) -> list[WorkerState]:
     if not view.elastic:
         return []
     threatened = [worker for worker in state.workers if worker.wanted and worker.cause]
-    there = [worker for worker in threatened if _is_there(view, worker.pod)]
+    there = [worker for worker in threatened if _may_move(view, worker.pod)]
     return [worker for worker in there if _gave_up(view, worker.pod)]
 
 
@@ -125,11 +127,9 @@ def least(view: JobView) -> int:
     return max(view.policy.min_replicas or 1, view.facts.min_np_workers)
 
 
-def _is_there(view: JobView, worker: Worker) -> bool:
+def _may_move(view: JobView, worker: Worker) -> bool:
     """Tell whether a move helps: the worker is wanted, and is not lost already."""
-    if worker.index not in view.wanted or worker.terminated:
-        return False
-    return not worker.facts.deleting and not worker.facts.node_gone_at
+    return worker.index in view.wanted and is_there(worker)
 
 
 def _gave_up(view: JobView, worker: Worker) -> bool:

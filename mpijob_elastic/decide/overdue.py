@@ -109,7 +109,4 @@ def _is_refused(state: JobState) -> bool:
     """Tell whether the API server refuses to change the list, or to show it to the launcher."""
     if WriteConfig in state.view.refused:
         return True
-    launcher = state.view.launcher
-    if launcher is None or launcher.refused is None:
-        return False
-    return state.launcher.refresh_due
+    return state.launcher.refused > 0 and state.launcher.refresh_due

@@ -106,6 +106,13 @@ def of_this_pod(before: Mapping[str, Tries], worker: Worker) -> Tries | None:
     return last
 
 
+def is_there(pod: Worker) -> bool:
+    """Tell whether nothing has ended the pod, and nothing is ending it."""
+    if pod.terminated or pod.facts.deleting:
+        return False
+    return not pod.facts.node_gone_at
+
+
 def in_order(pods: Iterable[str], *, job: str) -> tuple[str, ...]:
     """Return workers of a job in numeric order, after names that are no worker's."""
     indices = {pod: names.worker_index(pod, job=job) for pod in pods}
@@ -257,9 +264,7 @@ class WorkerState:
             return False
         if self.stopped or not self.wanted:
             return False
-        if self.pod.terminated or self.pod.facts.deleting:
-            return False
-        return not self.pod.facts.node_gone_at
+        return is_there(self.pod)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,6 +287,8 @@ class LauncherState:
     shown_at: float | None = None
     #: The number of repetitions of that touch (config_map).
     again: int = 0
+    #: How often in a row the API server has refused the last touch.
+    refused: int = 0
 
     @property
     def refresh_due(self) -> bool:
@@ -324,6 +331,11 @@ class Moment:
         if self.view.config is None or self.view.config.published is not None:
             return False
         return self.view.driver_running
+
+    @property
+    def may_delete(self) -> bool:
+        """True if a worker that leaves may be deleted: the launcher can learn that it leaves."""
+        return self.view.elastic and self.launcher.sees_hosts
 
     def known_since(self, left: Left) -> float | None:
         """Return when the launcher could first know that a pod left the list; None before that."""

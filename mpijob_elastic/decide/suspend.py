@@ -165,10 +165,7 @@ def _has_to_wait(state: JobState) -> bool:
 
 def _cannot_learn(state: JobState) -> bool:
     """Tell whether the launcher cannot learn which workers are to leave."""
-    launcher = state.view.launcher
-    if launcher is None or launcher.refused is None:
-        return False
-    return state.launcher.refresh_due and launcher.refused.tries.count >= REFUSED_OFTEN
+    return state.launcher.refused >= REFUSED_OFTEN and state.launcher.refresh_due
 
 
 def _is_older(view: JobView, pod: Worker) -> bool:
