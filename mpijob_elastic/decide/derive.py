@@ -37,6 +37,8 @@ from mpijob_elastic.model.memory import Tries
 from mpijob_elastic.model.pod import Launcher, Worker
 
 _NOBODY: frozenset[str] = frozenset()
+# Read once: in a loop, reading a member of an enum takes longer than the comparison.
+_STAY = Goal.STAY
 _NO_LOSSES: Mapping[str, Tries] = {}
 # Seconds from the creation of a failed worker until it is replaced while its failures are not
 # counted: if a driver can read no list, list and memory stay until a worker is Ready
@@ -199,6 +201,7 @@ def _worker(moment: Moment, pod: Worker, pods: _Pods) -> WorkerState:
         pod=pod,
         name=name,
         goal=goal,
+        wanted=goal is not Goal.LEAVE,
         ready=pod.ready,
         published=published,
         host=host,
@@ -216,10 +219,13 @@ def _worker(moment: Moment, pod: Worker, pods: _Pods) -> WorkerState:
 
 def _goal(moment: Moment, pod: Worker, leave: Leave | None, pods: _Pods) -> Goal:
     """Return what is to become of the worker; the order is that of Goal."""
-    kind = leave.kind if leave else None
-    if pod.index not in moment.view.wanted or kind is LeaveKind.END:
+    if pod.index not in moment.view.wanted:
         return Goal.LEAVE
-    is_useless = pod.terminated or kind is LeaveKind.REPLACE
+    is_useless = pod.terminated
+    if leave and leave.kind is LeaveKind.END:
+        return Goal.LEAVE
+    if leave and leave.kind is LeaveKind.REPLACE:
+        is_useless = True
     if is_useless and _may_replace(moment, pod):
         return Goal.REPLACE
     if pod.name in pods.leaving:
@@ -276,7 +282,7 @@ def _leaving(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[WorkerSt
     if not moment.may_delete:
         return ()
     backwards = workers[::-1]
-    surplus = [worker for worker in backwards if worker.stopped or worker.goal is Goal.LEAVE]
+    surplus = [worker for worker in backwards if worker.stopped or not worker.wanted]
     surplus = [worker for worker in surplus if _may_be_deleted(worker.pod)]
     if moment.stopped:
         return tuple(surplus)
@@ -284,7 +290,7 @@ def _leaving(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[WorkerSt
         # Held workers stay: the operator made them in place of workers that have left, as the full
         # size asks.
         surplus = [worker for worker in surplus if not worker.pod.facts.held_back]
-    troubled = _troubled(moment.view, backwards)
+    troubled = _troubled(moment.view, [worker for worker in backwards if worker.wanted])
     if not moment.view.driver_may_run:
         # Without a driver no worker is told to leave, so there is nothing to look for.
         return (*surplus, *troubled)
@@ -294,22 +300,22 @@ def _leaving(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[WorkerSt
     return (*surplus, *troubled, *ending)
 
 
-def _troubled(view: JobView, workers: tuple[WorkerState, ...]) -> list[WorkerState]:
+def _troubled(view: JobView, wanted: list[WorkerState]) -> list[WorkerState]:
     """Return the wanted workers that are to be made again."""
-    replaced = [worker for worker in workers if worker.goal is Goal.REPLACE]
-    moved = [worker for worker in workers if worker.goal is Goal.MOVE]
-    moved = [worker for worker in moved if not worker.published]
+    troubled = [worker for worker in wanted if worker.goal is not _STAY]
+    replaced = [worker for worker in troubled if worker.goal is Goal.REPLACE]
+    moved = [worker for worker in troubled if worker.leaves and not worker.published]
     if view.policy.replace_failed_workers is False:
         # Another controller deletes the workers that it moves.
         return [*replaced, *(worker for worker in moved if worker.release)]
-    gone = [worker for worker in workers if worker.pod.facts.node_gone_at]
+    gone = [worker for worker in wanted if worker.pod.facts.node_gone_at]
     lost = [worker for worker in gone if _is_lost(view, worker)]
     return [*replaced, *lost, *moved]
 
 
 def _is_lost(view: JobView, worker: WorkerState) -> bool:
     """Tell whether a worker on a node that is gone is to be replaced."""
-    if worker.goal is Goal.LEAVE or worker.failed:
+    if worker.failed:
         return False
     return drain.is_unlisted(view, worker) and _may_be_deleted(worker.pod)
 

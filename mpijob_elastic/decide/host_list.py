@@ -68,6 +68,8 @@ MOST_REMEMBERED = 2000
 # A Role names workers beyond the present size up to this many workers in all: a bound far above any
 # size, set by habit, must not fill every Role with names.
 MOST_AHEAD = 1_000
+# Read once: in a loop, reading a member of an enum takes longer than the comparison.
+_MOVE = Goal.MOVE
 # The fingerprint of a pod that is gone and was never seen.
 _UNKNOWN = "?"
 
@@ -148,9 +150,9 @@ def _should_be_published(state: JobState, worker: WorkerState) -> bool:
     if not worker.ready or worker.pod.index >= MOST_WORKERS:
         return False
     # Without elasticity the operator's workers stay whatever the size says, so they stay hosts too.
-    if worker.goal is Goal.LEAVE and state.view.elastic:
+    if not worker.wanted and state.view.elastic:
         return False
-    if worker.goal is Goal.MOVE or worker.stopped:
+    if worker.goal is _MOVE or worker.stopped:
         return False
     if worker.pod.facts.node_gone_at and not worker.published:
         return False
@@ -236,8 +238,7 @@ def _gathered_at(state: JobState, joining: Collection[str]) -> float:
 
     0 if the scale-out is complete.
     """
-    wanted = (worker for worker in state.workers if worker.goal is not Goal.LEAVE)
-    if sum(worker.ready for worker in wanted) >= state.view.replicas:
+    if sum(worker.ready for worker in state.workers if worker.wanted) >= state.view.replicas:
         return 0.0
     # A worker that is Ready by a clock far ahead of ours counts as Ready long ago: the wait for
     # that time could take hours.

@@ -188,6 +188,8 @@ class WorkerState:
     name: str
     #: What is to become of the worker.
     goal: Goal
+    #: The size asks for this worker: its goal is not to leave.
+    wanted: bool
     #: The pod is Ready.
     ready: bool
     #: The worker's host name in discover_hosts.sh; "" if the list does not name the worker.
@@ -215,11 +217,6 @@ class WorkerState:
     back_at: float = 0.0
 
     @property
-    def wanted(self) -> bool:
-        """True if the size asks for this worker."""
-        return self.goal is not Goal.LEAVE
-
-    @property
     def going(self) -> bool:
         """True if the worker is to train elsewhere, at once or later."""
         return self.goal in _ELSEWHERE
@@ -239,7 +236,7 @@ class WorkerState:
         """The outcome for a wanted worker that has ended, or is given up; else None."""
         if self.given_up:
             return Standing.GIVEN_UP
-        if not self.pod.terminated or self.goal is Goal.LEAVE:
+        if not self.wanted or not self.pod.terminated:
             return None
         return Standing.FAILED if self.failed else Standing.ENDED
 
