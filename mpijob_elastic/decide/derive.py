@@ -65,7 +65,8 @@ def derive(view: JobView, *, now: float) -> JobState:
         wished = capability.wishes(view, now=now)
         wishes = gather(wished, may_suspend=view.facts.acts_elastic)
     if wishes.suspend:
-        view = replace(view, replicas=suspend.size(view))
+        size = suspend.size(view)
+        view = view if size == view.replicas else replace(view, replicas=size)
     moment = _moment(view, wishes, now=now)
     idle = lost_ranks.idle(moment)
     pods = _Pods(lost=idle - lost_ranks.given_up(moment) if idle else idle)
