@@ -4,10 +4,10 @@ The job as a whole comes first (Moment), because the state of a worker depends o
 launcher was shown. Then comes each worker, and then what follows from all workers together.
 """
 
-from dataclasses import fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from itertools import chain
 
-from mpijob_elastic import names
 from mpijob_elastic.decide import (
     capability,
     drain,
@@ -22,10 +22,10 @@ from mpijob_elastic.decide.state import (
     MOVED,
     RENAMED,
     REPLACED,
+    Goal,
     JobState,
     LauncherState,
     Moment,
-    Standing,
     WorkerState,
     deletable_at,
     honest,
@@ -34,13 +34,29 @@ from mpijob_elastic.decide.state import (
 from mpijob_elastic.decide.wishes import NOTHING, Leave, LeaveKind, Wishes, gather
 from mpijob_elastic.model.bounds import LATEST, MOST_INT32
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.pod import Worker
+from mpijob_elastic.model.memory import Tries
+from mpijob_elastic.model.pod import Launcher, Worker
 
 _NOBODY: frozenset[str] = frozenset()
+# Read once: in a loop, reading a member of an enum takes longer than the comparison.
+_STAY = Goal.STAY
+_NO_LOSSES: Mapping[str, Tries] = {}
 # Seconds from the creation of a failed worker until it is replaced while its failures are not
 # counted: if a driver can read no list, list and memory stay until a worker is Ready
 # (config_map.write).
 UNCOUNTED_AFTER = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Pods:
+    """The pods that are known from all workers together."""
+
+    #: Published, and to get a new host name because the rank is lost.
+    lost: frozenset[str]
+    #: Wanted, and to train elsewhere (moves.going).
+    going: frozenset[str] = _NOBODY
+    #: To train elsewhere, and not to be published now (moves.leaving).
+    leaving: frozenset[str] = _NOBODY
 
 
 def derive(view: JobView, *, now: float) -> JobState:
@@ -49,86 +65,107 @@ def derive(view: JobView, *, now: float) -> JobState:
     if view.capabilities or view.policy.suspend:
         wished = chain(suspend.of_user(view), capability.wishes(view, now=now))
         wishes = gather(wished, may_suspend=view.facts.acts_elastic)
-        size = suspend.size(view, wishes)
+    if wishes.suspend:
+        size = suspend.size(view)
         view = view if size == view.replicas else replace(view, replicas=size)
     moment = _moment(view, wishes, now=now)
     idle = lost_ranks.idle(moment)
-    going = leaving = _NOBODY
+    pods = _Pods(lost=idle - lost_ranks.given_up(moment) if idle else idle)
     if wishes.leaves:
         going = moves.going(view, wishes)
         leaving = moves.leaving(view, wishes, going, now=now)
-    workers = tuple(_worker(moment, worker, idle, going, leaving) for worker in view.workers)
-    node_gone = any(worker.pod.facts.node_gone_at for worker in workers)
-    succeeds_lost = any(worker.succeeds_lost for worker in workers)
-    resume_at = lost_ranks.resume_at(moment, workers) if node_gone or succeeds_lost else 0.0
+        pods = replace(pods, going=going, leaving=leaving)
+    workers = tuple(_worker(moment, worker, pods) for worker in view.workers)
+    resume_at, cut_off = _after_losses(moment, workers)
     return JobState(
-        **{field.name: getattr(moment, field.name) for field in fields(moment)},
+        **vars(moment),
         workers=workers,
         by_name={worker.name: worker for worker in workers},
         leaving=_leaving(moment, workers),
         idle=idle,
-        cut_off=lost_ranks.on_lost_nodes(moment, workers, resume_at=resume_at)
-        if node_gone
-        else _NOBODY,
+        cut_off=cut_off,
         settled_at=host_list.settled_at(moment),
         resume_at=resume_at,
     )
 
 
+def _after_losses(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[float, frozenset[str]]:
+    """Return when workers may join again, and the pods on lost nodes that may leave the list."""
+    if any(worker.pod.facts.node_gone_at for worker in workers):
+        resume_at = lost_ranks.resume_at(moment, workers)
+        return resume_at, lost_ranks.on_lost_nodes(moment, workers, resume_at=resume_at)
+    if any(worker.succeeds_lost for worker in workers):
+        return lost_ranks.resume_at(moment, workers), _NOBODY
+    return 0.0, _NOBODY
+
+
 def _moment(view: JobView, wishes: Wishes, *, now: float) -> Moment:
-    config = view.config
-    known = config is not None and config.signed and config.published is not None
+    stops = wishes.suspend is not None
+    foreign, mends_at, losses = "", 0.0, _NO_LOSSES
+    memory_known = edited = may_number = False
+    if wishes.manage:
+        foreign = wishes.manage.why
+    elif view.foreign:
+        foreign = handover.reason(view, stops=stops, now=now)
+    if view.memory.renamed:
+        losses = lost_ranks.losses(view.memory.renamed, view.workers, now=now)
+    if config := view.config:
+        may_number = view.elastic and config.finds_numbered
+        if config.signed:
+            memory_known = config.published is not None
+        else:
+            edited = config.memory is not None
+            mends_at = 0.0 if view.foreign else handover.mends_at(config, now=now)
+    is_list_lost = view.driver_running and not view.host_of
     return Moment(
         view=view,
         wishes=wishes,
         now=now,
-        stopped=(wishes.suspend is not None or view.gated)
-        and suspend.is_stopped(view, stops=wishes.suspend is not None),
-        foreign=_foreign(view, wishes, now=now) if view.foreign or wishes.manage else "",
-        memory_known=known,
-        edited=config is not None and config.memory is not None and not config.signed,
-        mends_at=handover.mends_at(config, now=now)
-        if config and not (config.signed or view.foreign)
-        else 0.0,
+        stopped=(stops or view.gated) and suspend.is_stopped(view, stops=stops),
+        foreign=foreign,
+        memory_known=memory_known,
+        edited=edited,
+        mends_at=mends_at,
         overdue=view.hindered_for is not None and overdue.is_overdue(view, wishes),
         # A list that got lost has told no worker to leave.
-        drains_count=known and (bool(view.host_of) or not view.driver_running),
-        may_number=view.elastic and config is not None and config.finds_numbered,
+        drains_count=memory_known and not is_list_lost,
+        may_number=may_number,
         launcher=_launcher(view, now=now),
-        losses=lost_ranks.losses(view.memory.renamed, view.workers, now=now)
-        if view.memory.renamed
-        else {},
+        losses=losses,
     )
-
-
-def _foreign(view: JobView, wishes: Wishes, *, now: float) -> str:
-    """Return the reason why the job is left alone; "" if it is ours."""
-    if wishes.manage:
-        return wishes.manage.why
-    return handover.reason(view, stops=wishes.suspend is not None, now=now)
 
 
 def _launcher(view: JobView, *, now: float) -> LauncherState:
-    launcher, memory = view.launcher, view.memory
+    launcher = view.launcher
     if launcher is None:
         return LauncherState()
-    changed = memory.added_at > 0.0 or memory.removed_at > 0.0
-    # A touch helps a launcher that trains, or that may begin to train with a list that is out of
-    # date. A list that is empty, or another program's, needs no touch.
-    can_be_shown = (
-        view.elastic
-        and bool(view.host_of)
-        and launcher.facts.mounts_discovery
-        and not launcher.facts.deleting
-        and (view.driver_running or (changed and view.driver_may_run))
-    )
+    shown_at, again = None, 0
     digest, _, touch = (launcher.facts.refreshed or "").partition("@")
-    is_touched = view.config is not None and digest != "" and digest == view.config.digest
-    shown_at, again = _touch(touch, now=now) if is_touched else (None, 0)
-    sees_hosts = not view.driver_running or launcher.facts.mounts_discovery
+    if digest and view.config and digest == view.config.digest:
+        shown_at, again = _touch(touch, now=now)
     return LauncherState(
-        sees_hosts=sees_hosts, can_be_shown=can_be_shown, shown_at=shown_at, again=again
+        sees_hosts=launcher.facts.mounts_discovery or not view.driver_running,
+        can_be_shown=_can_be_shown(view, launcher),
+        shown_at=shown_at,
+        again=again,
+        refused=launcher.refused.tries.count if launcher.refused else 0,
     )
+
+
+def _can_be_shown(view: JobView, launcher: Launcher) -> bool:
+    """Tell whether a touch makes the launcher see the list.
+
+    It helps a launcher that trains, or that may begin to train with a list that is out of date. A
+    list that is empty, or another program's, needs no touch.
+    """
+    if not view.elastic or not view.host_of:
+        return False
+    if launcher.facts.deleting or not launcher.facts.mounts_discovery:
+        return False
+    if view.driver_running:
+        return True
+    was_changed = max(view.memory.added_at, view.memory.removed_at) > 0.0
+    return was_changed and view.driver_may_run
 
 
 def _touch(text: str, *, now: float) -> tuple[float | None, int]:
@@ -142,91 +179,100 @@ def _touch(text: str, *, now: float) -> tuple[float | None, int]:
     except ValueError:
         return None, 0
     is_bounded = 0.0 <= at <= LATEST and 0 <= again <= MOST_INT32
-    return (at, again) if is_bounded and at == honest(at, now=now) else (None, 0)
+    if not is_bounded or at != honest(at, now=now):
+        return None, 0
+    return at, again
 
 
-def _worker(
-    moment: Moment,
-    pod: Worker,
-    idle: frozenset[str],
-    going: frozenset[str],
-    leaving: frozenset[str],
-) -> WorkerState:
-    view, name, ready = moment.view, pod.name, pod.ready
-    wanted, astray, leave = pod.index in view.wanted, "", moment.wishes.leaves.get(name)
-    if leave:
-        wanted = wanted and leave.kind is not LeaveKind.END
-        if leave.kind is LeaveKind.REPLACE and wanted and _is_replaced(moment, pod):
-            astray = leave.why
+def _worker(moment: Moment, pod: Worker, pods: _Pods) -> WorkerState:
+    view, name = moment.view, pod.name
+    leave, loss = moment.wishes.leaves.get(name), moment.losses.get(name)
+    goal = _goal(moment, pod, leave, pods)
+    stopped = moment.stopped and suspend.goes(moment, pod)
     published = view.host_of.get(name, "")
-    incarnation, succeeds_lost = host_list.name_of(moment, pod)
-    left = drain.left(moment, pod) if name in view.memory.left and not published else None
-    loss = moment.losses.get(name)
-    failed = pod.terminated and wanted and _is_replaced(moment, pod)
-    stopped = moment.stopped and suspend.goes(view, pod, stops=moment.wishes.suspend is not None)
-    rank_lost = name in idle and (loss is None or loss.count < len(RENAMED.delays))
+    has_left = not published and name in view.memory.left
+    host, incarnation, succeeds_lost = host_list.name_of(moment, pod)
     due_at = None
     if stopped:
         due_at = suspend.goes_at(view, pod, now=moment.now)
-    elif failed or astray or name in view.memory.moved or (not wanted and pod.index in view.skips):
-        due_at = _due_at(moment, pod, leave, failed=failed or bool(astray))
-    standing = None
-    if failed:
-        is_given_up = REPLACED.is_given_up(of_this_pod(view.memory.replaced, pod))
-        standing = Standing.GIVEN_UP if is_given_up else Standing.FAILED
-    elif wanted and pod.terminated:
-        standing = Standing.ENDED
-    elif wanted and loss and RENAMED.is_given_up(loss):
-        standing = Standing.GIVEN_UP
+    elif goal is Goal.REPLACE:
+        due_at = _replaced_at(moment, pod, leave)
+    elif name in view.memory.moved or pod.index in view.skips:
+        due_at = _moved_at(moment, pod)
     return WorkerState(
         pod=pod,
         name=name,
-        standing=standing,
-        wanted=wanted,
-        ready=ready,
+        goal=goal,
+        wanted=goal is not Goal.LEAVE,
+        ready=pod.ready,
         published=published,
-        host=names.host(name, incarnation) if incarnation else name,
+        host=host,
         incarnation=incarnation,
         succeeds_lost=succeeds_lost,
-        failed=failed,
-        astray=astray,
-        rank_lost=rank_lost,
-        going=name in going,
-        leaves=name in leaving,
+        rank_lost=name in pods.lost,
+        given_up=_is_given_up(moment, pod, goal) if loss or pod.terminated else False,
         leave=leave,
-        drain=drain.of(moment, name, left, pod.probe) if left else None,
+        drain=drain.of_worker(moment, pod) if has_left else None,
         stopped=stopped,
         due_at=due_at,
         back_at=RENAMED.due_at(loss, now=moment.now) if loss else 0.0,
     )
 
 
-def _is_replaced(moment: Moment, pod: Worker) -> bool:
-    """Tell whether a wanted worker that has ended is to be recreated."""
-    policy, launcher = moment.view.policy, moment.launcher
-    may_replace = (
-        moment.view.elastic and policy.replace_failed_workers is not False and launcher.sees_hosts
-    )
-    return may_replace and not pod.facts.deleting
+def _goal(moment: Moment, pod: Worker, leave: Leave | None, pods: _Pods) -> Goal:
+    """Return what is to become of the worker; the order is that of Goal."""
+    if pod.index not in moment.view.wanted:
+        return Goal.LEAVE
+    is_useless = pod.terminated
+    if leave and leave.kind is LeaveKind.END:
+        return Goal.LEAVE
+    if leave and leave.kind is LeaveKind.REPLACE:
+        is_useless = True
+    if is_useless and _may_replace(moment, pod):
+        return Goal.REPLACE
+    if pod.name in pods.leaving:
+        return Goal.MOVE
+    return Goal.WAIT if pod.name in pods.going else Goal.STAY
 
 
-def _due_at(moment: Moment, pod: Worker, leave: Leave | None, *, failed: bool) -> float | None:
-    memory, now = moment.view.memory, moment.now
-    # The pod of a skipped worker has passed by the webhook, and so may the pod that the operator
-    # creates next.
+def _may_replace(moment: Moment, pod: Worker) -> bool:
+    """Tell whether a wanted worker may be recreated."""
+    if pod.facts.deleting or moment.view.policy.replace_failed_workers is False:
+        return False
+    return moment.may_delete
+
+
+def _is_given_up(moment: Moment, pod: Worker, goal: Goal) -> bool:
+    """Tell whether a wanted worker has failed, or has lost its rank, too often."""
+    if goal is Goal.LEAVE:
+        return False
+    if not pod.terminated:
+        return RENAMED.is_given_up(moment.losses.get(pod.name))
+    if goal is not Goal.REPLACE:
+        return False
+    return REPLACED.is_given_up(of_this_pod(moment.view.memory.replaced, pod))
+
+
+def _moved_at(moment: Moment, pod: Worker) -> float | None:
+    """Return the time from which a worker may be deleted again; None until that is written down."""
     if pod.index in moment.view.skips:
-        return deletable_at(pod.facts, now=now)
-    tries = of_this_pod(memory.replaced if failed else memory.moved, pod)
+        # The pod of a skipped worker has passed by the webhook, and so may the pod that the
+        # operator creates next.
+        return deletable_at(pod.facts, now=moment.now)
+    tries = of_this_pod(moment.view.memory.moved, pod)
+    return MOVED.due_at(tries, now=moment.now) if tries else None
+
+
+def _replaced_at(moment: Moment, pod: Worker, leave: Leave | None) -> float | None:
+    """Return the time from which a worker may be replaced; None until the try is written down."""
+    tries = of_this_pod(moment.view.memory.replaced, pod)
     if tries is None:
-        return (
-            honest(pod.facts.created_at, now=now) + UNCOUNTED_AFTER
-            if failed and moment.reads_nothing
-            else None
-        )
-    if not failed:
-        return MOVED.due_at(tries, now=now)
-    at = REPLACED.again_at(tries, now=now)
-    return at if pod.terminated or leave is None else max(at, leave.after)
+        created_at = honest(pod.facts.created_at, now=moment.now)
+        return created_at + UNCOUNTED_AFTER if moment.reads_nothing else None
+    at = REPLACED.again_at(tries, now=moment.now)
+    if pod.terminated or leave is None:
+        return at
+    return max(at, leave.after)
 
 
 def _leaving(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[WorkerState, ...]:
@@ -235,37 +281,45 @@ def _leaving(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[WorkerSt
     They are surplus, or failed, or on a node that is gone or about to go. Last come workers that
     somebody else deletes: for these we only look whether they drain.
     """
-    view, backwards = moment.view, workers[::-1]
-    if not view.elastic or not moment.launcher.sees_hosts:
+    if not moment.may_delete:
         return ()
-    surplus = [
-        one for one in backwards if (one.stopped or not one.wanted) and _may_be_deleted(one.pod)
-    ]
+    backwards = workers[::-1]
+    surplus = [worker for worker in backwards if worker.stopped or not worker.wanted]
+    surplus = [worker for worker in surplus if _may_be_deleted(worker.pod)]
     if moment.stopped:
         return tuple(surplus)
-    # Held workers stay: the operator made them in place of workers that have left, as the full size
-    # asks.
     if moment.wishes.suspend:
-        surplus = [one for one in surplus if not one.pod.facts.held_back]
-    failed = [one for one in backwards if one.failed or one.astray]
-    may_move = view.policy.replace_failed_workers is not False
-    moving = [
-        one for one in backwards if one.going and not one.published and (may_move or one.release)
-    ]
-    others = [
-        one
-        for one in backwards
-        if may_move and one.wanted and not one.failed and one.pod.facts.node_gone_at
-    ]
-    lost = [one for one in others if drain.is_unlisted(view, one) and _may_be_deleted(one.pod)]
-    # Without a driver no worker is told to leave, so there is nothing to look for.
-    deleted = [
-        one
-        for one in backwards
-        if one.pod.facts.deleting and not one.published and view.driver_may_run
-    ]
-    ending = [one for one in deleted if drain.is_watched(one, now=moment.now)]
-    return (*surplus, *failed, *lost, *(one for one in moving if one not in lost), *ending)
+        # Held workers stay: the operator made them in place of workers that have left, as the full
+        # size asks.
+        surplus = [worker for worker in surplus if not worker.pod.facts.held_back]
+    troubled = _troubled(moment.view, [worker for worker in backwards if worker.wanted])
+    if not moment.view.driver_may_run:
+        # Without a driver no worker is told to leave, so there is nothing to look for.
+        return (*surplus, *troubled)
+    deleted = [worker for worker in backwards if worker.pod.facts.deleting]
+    unlisted = [worker for worker in deleted if not worker.published]
+    ending = [worker for worker in unlisted if drain.is_watched(worker, now=moment.now)]
+    return (*surplus, *troubled, *ending)
+
+
+def _troubled(view: JobView, wanted: list[WorkerState]) -> list[WorkerState]:
+    """Return the wanted workers that are to be made again."""
+    troubled = [worker for worker in wanted if worker.goal is not _STAY]
+    replaced = [worker for worker in troubled if worker.goal is Goal.REPLACE]
+    moved = [worker for worker in troubled if worker.leaves and not worker.published]
+    if view.policy.replace_failed_workers is False:
+        # Another controller deletes the workers that it moves.
+        return [*replaced, *(worker for worker in moved if worker.release)]
+    gone = [worker for worker in wanted if worker.pod.facts.node_gone_at]
+    lost = [worker for worker in gone if _is_lost(view, worker)]
+    return [*replaced, *lost, *moved]
+
+
+def _is_lost(view: JobView, worker: WorkerState) -> bool:
+    """Tell whether a worker on a node that is gone is to be replaced."""
+    if worker.failed:
+        return False
+    return drain.is_unlisted(view, worker) and _may_be_deleted(worker.pod)
 
 
 def _may_be_deleted(pod: Worker) -> bool:
@@ -274,4 +328,6 @@ def _may_be_deleted(pod: Worker) -> bool:
     It helps, once more and by force, a pod that is being deleted on a node that is gone, because no
     kubelet ends that pod.
     """
-    return not pod.facts.deleting or (pod.facts.node_gone_at > 0.0 and not pod.facts.forced)
+    if not pod.facts.deleting:
+        return True
+    return pod.facts.node_gone_at > 0.0 and not pod.facts.forced

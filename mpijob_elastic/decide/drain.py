@@ -21,14 +21,24 @@ sees the last rank leave. An evicted worker has drained before, so its main proc
 leave, and the controller tells the process to end.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import moves, overdue
 from mpijob_elastic.decide.actions import Note, ReleaseWorker, Removal, normal
-from mpijob_elastic.decide.state import SETTLE, SKEW, Drain, JobState, Moment, WorkerState, honest
+from mpijob_elastic.decide.state import (
+    SETTLE,
+    SKEW,
+    Drain,
+    Goal,
+    JobState,
+    Moment,
+    WorkerState,
+    honest,
+)
+from mpijob_elastic.decide.wishes import Release
 from mpijob_elastic.model import phrases
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left
@@ -85,16 +95,12 @@ def is_watched(worker: WorkerState, *, now: float) -> bool:
 
     It may still drain unseen, or it has drained and its main process is to be told.
     """
-    pod = worker.pod
-    is_over = (
-        pod.terminated
-        or pod.facts.node_gone_at
-        or pod.facts.ends_at is None
-        or now >= pod.facts.ends_at
-    )
-    return (
-        pod.facts.deleting and not is_over and (not _has_drained(worker) or _is_to_be_told(worker))
-    )
+    facts = worker.pod.facts
+    if not facts.deleting or facts.ends_at is None or now >= facts.ends_at:
+        return False
+    if worker.pod.terminated or facts.node_gone_at:
+        return False
+    return not _has_drained(worker) or _is_to_be_told(worker)
 
 
 def _has_drained(worker: WorkerState) -> bool:
@@ -122,11 +128,19 @@ def left(moment: Moment, worker: Worker) -> Left | None:
 
     A driver that still has the old list may take the pod for an earlier pod of the same name.
     """
-    found = moment.view.memory.left.get(worker.ref.name)
+    found = moment.view.memory.left.get(worker.name)
     if found is None or found.pod == worker.fingerprint:
         return found
     known = moment.known_since(found)
-    return None if known is not None and worker.facts.created_at > known + SETTLE + SKEW else found
+    if known is not None and worker.facts.created_at > known + SETTLE + SKEW:
+        return None
+    return found
+
+
+def of_worker(moment: Moment, worker: Worker) -> Drain | None:
+    """Return the drain of an unlisted worker; None if no driver can have seen it listed."""
+    found = left(moment, worker)
+    return of(moment, worker.name, found, worker.probe) if found else None
 
 
 def begun(moment: Moment) -> AbstractSet[tuple[str, float]]:
@@ -142,24 +156,38 @@ def of(moment: Moment, pod: str, found: Left, probe: Probe) -> Drain:
     began = moment.known_since(found) if moment.drains_count else None
     if began is None:
         return Drain(since=found.at)
-    seen = moment.view.drains_seen
-    # The drain counts from the moment at which this process first saw it, if that is later than
-    # `began`: clocks step and differ.
-    seen_at = began if seen is None else max(began, moment.now - seen.get((pod, began), 0.0))
-    quiet = 0.0 if probe.left else QUIET_AFTER_BUSY if probe.busy_seen else QUIET_WITHOUT_BUSY
-    # A look that lies in the future was made before the clock was set back.
-    drained = probe.idle_at is not None and seen_at + quiet <= probe.idle_at <= moment.now
+    seen_at, seen = began, moment.view.drains_seen
+    if seen is not None:
+        # The drain counts from the moment at which this process first saw it, if that is later than
+        # `began`: clocks step and differ.
+        seen_at = max(began, moment.now - seen.get((pod, began), 0.0))
     return Drain(
-        since=found.at, began=began, deadline=deadline(moment.view, seen_at), drained=drained
+        since=found.at,
+        began=began,
+        deadline=deadline(moment.view, seen_at),
+        drained=_was_idle(probe, since=seen_at, now=moment.now),
     )
+
+
+def _was_idle(probe: Probe, *, since: float, now: float) -> bool:
+    """Tell whether a look that counts has found nothing, since the launcher knows of the drain."""
+    if probe.idle_at is None:
+        return False
+    quiet = QUIET_AFTER_BUSY if probe.busy_seen else QUIET_WITHOUT_BUSY
+    if probe.left:
+        quiet = 0.0
+    # A look that lies in the future was made before the clock was set back.
+    return since + quiet <= probe.idle_at <= now
 
 
 def may_be_busy(worker: WorkerState) -> bool:
     """Tell whether a rank may still run in a leaving worker."""
     if worker.drain is None or worker.drain.began is None or not worker.pod.running:
         return False
+    if worker.pod.opaque:
+        return True
     probe = worker.pod.probe
-    return worker.pod.opaque or (probe.asked_at > 0.0 and probe.idle_at is None)
+    return probe.asked_at > 0.0 and probe.idle_at is None
 
 
 def leave(state: JobState) -> Leaving:
@@ -169,45 +197,48 @@ def leave(state: JobState) -> Leaving:
     """
     if state.view.ended:
         return _leftovers(state)
-    found: list[Removal] = []
+    removals: list[Removal] = []
     released: list[ReleaseWorker] = []
+    waiting: list[WorkerState] = []
+    for worker in state.leaving:
+        outcome = _outcome(state, worker)
+        if not outcome:
+            waiting.append(worker)
+        elif not worker.evicted:
+            removals.append(_removal(state, worker, outcome))
+        elif worker.release and not worker.release.done:
+            released.append(_release(state, worker, worker.release, outcome))
+    if state.overdue:
+        removals += _hidden(state)
+    rest = _waiting(waiting, now=state.now)
+    return replace(rest, removals=tuple(removals), released=tuple(released))
+
+
+def _release(state: JobState, worker: WorkerState, release: Release, outcome: str) -> ReleaseWorker:
+    """Return the mark by which another controller may delete the worker."""
+    _, why, _ = _reason(state, worker, outcome)
+    note = normal("EvictionAllowed", f"{worker.name} may be evicted: {why}")
+    return ReleaseWorker(ref=worker.pod.ref, key=release.annotation, text=release.mark, note=note)
+
+
+def _waiting(workers: list[WorkerState], *, now: float) -> Leaving:
+    """Return the probes that are due of workers that may not be deleted yet, and the next time."""
     probes: list[Worker] = []
     evicted: list[Worker] = []
-    wakes: list[float] = []
-    for worker in state.leaving:
-        if outcome := _outcome(state, worker):
-            if not worker.evicted:
-                found.append(_removal(state, worker, outcome))
-            elif worker.release and not worker.release.done:
-                note = normal(
-                    "EvictionAllowed",
-                    f"{worker.name} may be evicted: {_reason(state, worker, outcome)[1]}",
-                )
-                mark = worker.release
-                released.append(
-                    ReleaseWorker(
-                        ref=worker.pod.ref, key=mark.annotation, text=mark.mark, note=note
-                    )
-                )
+    times: list[float | None] = []
+    for worker in workers:
+        probe_at = _probe_at(worker, now=now)
+        times += [probe_at, worker.due_at]
+        if worker.drain and not _is_replaced(worker):
+            times.append(worker.drain.deadline)
+        if probe_at is None or probe_at > now:
             continue
-        probe_at = _probe_at(worker, now=state.now)
-        if probe_at is not None and probe_at <= state.now:
-            (evicted if worker.pod.facts.deleting and _is_to_be_told(worker) else probes).append(
-                worker.pod
-            )
-        deadline_at = worker.drain.deadline if worker.drain and not _is_replaced(worker) else None
-        wakes += [
-            at for at in (probe_at, deadline_at, worker.due_at) if at is not None and at > state.now
-        ]
-    if state.overdue:
-        found += _hidden(state)
-    return Leaving(
-        removals=tuple(found),
-        released=tuple(released),
-        evicted=tuple(evicted),
-        probes=tuple(probes),
-        wake_at=min(wakes, default=None),
-    )
+        if worker.pod.facts.deleting and _is_to_be_told(worker):
+            evicted.append(worker.pod)
+        else:
+            probes.append(worker.pod)
+    wake_at = min((at for at in times if at is not None and at > now), default=None)
+    return Leaving(probes=tuple(probes), evicted=tuple(evicted), wake_at=wake_at)
 
 
 def _hidden(state: JobState) -> Iterator[Removal]:
@@ -232,17 +263,18 @@ def _leftovers(state: JobState) -> Leaving:
     view = state.view
     if view.facts.clean_pod_policy not in ("Running", "All"):
         return Leaving()
-    due_at = None if view.over_at is None else honest(view.over_at, now=state.now) + OPERATOR_WITHIN
-    is_late = due_at is not None and due_at <= state.now
-    left = (
-        worker
-        for worker in reversed(state.workers)
-        if is_late or (view.facts.finished and not worker.wanted)
-    )
-    gone = tuple(
-        _removal(state, worker, "finished") for worker in left if not worker.pod.facts.deleting
-    )
-    return Leaving(removals=gone, wake_at=None if is_late else due_at)
+    left = [worker for worker in reversed(state.workers) if not worker.pod.facts.deleting]
+    surplus = [worker for worker in left if view.facts.finished and not worker.wanted]
+    if view.over_at is None:
+        return Leaving(removals=_finished(state, surplus))
+    late_at = honest(view.over_at, now=state.now) + OPERATOR_WITHIN
+    if late_at > state.now:
+        return Leaving(removals=_finished(state, surplus), wake_at=late_at)
+    return Leaving(removals=_finished(state, left))
+
+
+def _finished(state: JobState, workers: Iterable[WorkerState]) -> tuple[Removal, ...]:
+    return tuple(_removal(state, worker, "finished") for worker in workers)
 
 
 def _is_replaced(worker: WorkerState) -> bool:
@@ -259,32 +291,48 @@ def is_unlisted(view: JobView, worker: WorkerState) -> bool:
 
 def _outcome(state: JobState, worker: WorkerState) -> str:
     """Return the reason why the worker may be deleted now, in a word; "" if it may not be."""
-    is_due = worker.due_at is not None and state.now >= worker.due_at
-    unlisted = is_unlisted(state.view, worker)
-    if (
-        worker.pod.facts.node_gone_at
-        and unlisted
-        and (state.memory_known or not state.view.driver_may_run)
-    ):
+    if worker.pod.facts.node_gone_at and _may_be_lost(state, worker):
         return "lost"
     if worker.pod.facts.deleting:
         return ""
     if worker.stopped or _is_replaced(worker):
-        # A stopped job has no launcher that could read the list.
-        reason, is_out = (
-            ("suspended", not worker.published or state.overdue)
-            if worker.stopped
-            else ("failed", unlisted)
-        )
-        return reason if is_due and is_out else ""
+        return _why_ended(state, worker)
     if state.overdue and overdue.is_wanted_back(state, worker.name):
         return "timeout"
-    # Surplus workers have no back-off unless the operator makes them again. Workers on a node that
-    # is about to go leave only after their back-off.
-    again = worker.wanted or worker.pod.index in state.view.skips
-    if worker.published or (again and not (is_due or worker.evicted)):
+    if worker.published or not _may_leave(state, worker):
         return ""
     return _why_safe(state, worker)
+
+
+def _may_be_lost(state: JobState, worker: WorkerState) -> bool:
+    """Tell whether a worker whose node is gone is known to be out of the list."""
+    if state.view.driver_may_run and not state.memory_known:
+        return False
+    return is_unlisted(state.view, worker)
+
+
+def _why_ended(state: JobState, worker: WorkerState) -> str:
+    if not _is_due(state, worker):
+        return ""
+    if worker.stopped:
+        # A stopped job has no launcher that could read the list.
+        return "suspended" if state.overdue or not worker.published else ""
+    return "failed" if is_unlisted(state.view, worker) else ""
+
+
+def _may_leave(state: JobState, worker: WorkerState) -> bool:
+    """Tell whether no back-off keeps an unlisted worker.
+
+    Surplus workers have no back-off unless the operator makes them again. Workers on a node that is
+    about to go leave only after their back-off.
+    """
+    if worker.evicted or _is_due(state, worker):
+        return True
+    return not worker.wanted and worker.pod.index not in state.view.skips
+
+
+def _is_due(state: JobState, worker: WorkerState) -> bool:
+    return worker.due_at is not None and state.now >= worker.due_at
 
 
 def _why_safe(state: JobState, worker: WorkerState) -> str:
@@ -296,24 +344,34 @@ def _why_safe(state: JobState, worker: WorkerState) -> str:
     if worker.pod.unscheduled:
         # If a node takes the pod meanwhile, the pod's new version refuses the deletion.
         return "unscheduled"
-    drain = worker.drain
-    if drain is None:
+    if worker.drain is None:
         return "unused"
+    return _why_drained(worker.drain, now=state.now)
+
+
+def _why_drained(drain: Drain, *, now: float) -> str:
     if drain.drained:
         return "drained"
-    return "timeout" if drain.deadline is not None and state.now >= drain.deadline else ""
+    if drain.deadline is None or now < drain.deadline:
+        return ""
+    return "timeout"
 
 
 def _probe_at(worker: WorkerState, *, now: float) -> float | None:
+    """Return the time of the next probe; None if exec into the worker could show nothing."""
     drain, pod = worker.drain, worker.pod
-    if drain is None or drain.began is None or not pod.running or pod.opaque:
+    if drain is None or drain.began is None:
         # The touch comes first: looks into many workers would only delay it and the deletions.
         return None
-    asked, failed = pod.probe.asked_at, pod.probe.failed
-    if not 0.0 < asked <= now or (pod.facts.deleting and not failed and _is_to_be_told(worker)):
+    if pod.opaque or not pod.running:
+        return None
+    asked_at, failed = pod.probe.asked_at, pod.probe.failed
+    if not 0.0 < asked_at <= now:
         return drain.since
-    usual = PROBE_SOON if asked - drain.since < PROBE_SOON_FOR else PROBE_LATER
-    return asked + probe_pause(usual, failed, most=PROBES_APART)
+    if pod.facts.deleting and not failed and _is_to_be_told(worker):
+        return drain.since
+    usual = PROBE_SOON if asked_at - drain.since < PROBE_SOON_FOR else PROBE_LATER
+    return asked_at + probe_pause(usual, failed, most=PROBES_APART)
 
 
 def probe_pause(usual: float, failed: int, *, most: float) -> float:
@@ -328,28 +386,44 @@ def probe_pause(usual: float, failed: int, *, most: float) -> float:
 def _removal(state: JobState, worker: WorkerState, outcome: str) -> Removal:
     pod = worker.pod
     reason, why, warning = _reason(state, worker, outcome)
-    if worker.wanted and not (pod.terminated or worker.stopped or outcome == "finished"):
+    if _is_recreated(worker, outcome):
         reason = reason if warning else "WorkerReplaced"
-        cause = "" if outcome == "lost" else f" ({moves.cause(worker)})"
-        why = (
-            f"{why}; the operator recreates it"
-            f"{f', {worker.astray}' if worker.astray else f' elsewhere{cause}'}"
-        )
+        why = f"{why}; the operator recreates it{_where(worker, outcome)}"
     last = f" (last state: {pod.facts.last_state})" if pod.facts.last_state else ""
     message = f"{worker.name} is being deleted: {why}{last}"
     note = Note(reason=reason, message=message, warning=warning)
-    grace = GRACE if outcome in _WITHOUT_RANKS and not pod.facts.pre_stop else None
+    return Removal(worker=pod, outcome=outcome, note=note, grace=_grace(pod, outcome))
+
+
+def _grace(pod: Worker, outcome: str) -> int | None:
+    """Return the grace period in seconds; None for the pod's own."""
     if outcome == "lost":
-        grace = 0  # no kubelet is left to confirm that the pod has ended
-    return Removal(worker=pod, outcome=outcome, note=note, grace=grace)
+        return 0  # no kubelet is left to confirm that the pod has ended
+    if pod.facts.pre_stop:
+        return None
+    return GRACE if outcome in _WITHOUT_RANKS else None
+
+
+def _is_recreated(worker: WorkerState, outcome: str) -> bool:
+    """Tell whether a worker that may run is made again."""
+    if worker.stopped or not worker.wanted:
+        return False
+    return outcome != "finished" and not worker.pod.terminated
+
+
+def _where(worker: WorkerState, outcome: str) -> str:
+    if worker.goal is Goal.REPLACE and worker.leave:
+        return f", {worker.leave.why}"
+    if outcome == "lost":
+        return " elsewhere"
+    return f" elsewhere ({moves.cause(worker)})"
 
 
 def _reason(state: JobState, worker: WorkerState, outcome: str) -> tuple[str, str, bool]:
     """Return the reason of the Event, the reason in words, and True for a warning."""
     match outcome:
         case "finished":
-            late = " and the operator has not deleted it" if worker.wanted else ""
-            why = f"the job has ended, cleanPodPolicy is {state.view.facts.clean_pod_policy}{late}"
+            why = _ended(state, worker)
         case "suspended":
             return "WorkerSuspended", "the job is suspended", False
         case "idle":
@@ -362,19 +436,24 @@ def _reason(state: JobState, worker: WorkerState, outcome: str) -> tuple[str, st
             why = f"its node {worker.pod.facts.node} is gone"
         case "drained":
             left = state.view.memory.left.get(worker.name)
-            why = (
-                f"drained after {phrases.duration(max(0.0, state.now - left.at) if left else 0.0)}"
-            )
+            took = max(0.0, state.now - left.at) if left else 0.0
+            why = f"drained after {phrases.duration(took)}"
         case "timeout":
             return "DrainTimeout", _timed_out(state, worker), True
         case _:
-            why = (
-                _OUT_OF_MEMORY
-                if worker.pod.facts.out_of_memory
-                else "it failed; the operator recreates it"
-            )
-            return "WorkerReplaced", why, True
+            return "WorkerReplaced", _failed(worker), True
     return "SurplusDeleted", why, False
+
+
+def _ended(state: JobState, worker: WorkerState) -> str:
+    why = f"the job has ended, cleanPodPolicy is {state.view.facts.clean_pod_policy}"
+    return f"{why} and the operator has not deleted it" if worker.wanted else why
+
+
+def _failed(worker: WorkerState) -> str:
+    if worker.pod.facts.out_of_memory:
+        return _OUT_OF_MEMORY
+    return "it failed; the operator recreates it"
 
 
 def _timed_out(state: JobState, worker: WorkerState) -> str:

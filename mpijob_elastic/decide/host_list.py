@@ -32,7 +32,7 @@ allows all sizes that the job may have.
 All times are seconds.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -40,7 +40,15 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.decide import drain
 from mpijob_elastic.decide.actions import WriteRole, normal
-from mpijob_elastic.decide.state import SETTLE, JobState, Moment, WorkerState, honest, in_order
+from mpijob_elastic.decide.state import (
+    SETTLE,
+    Goal,
+    JobState,
+    Moment,
+    WorkerState,
+    honest,
+    in_order,
+)
 from mpijob_elastic.decide.wishes import LeaveKind
 from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.job import JobView, Role
@@ -60,6 +68,8 @@ MOST_REMEMBERED = 2000
 # A Role names workers beyond the present size up to this many workers in all: a bound far above any
 # size, set by habit, must not fill every Role with names.
 MOST_AHEAD = 1_000
+# Read once: in a loop, reading a member of an enum takes longer than the comparison.
+_MOVE = Goal.MOVE
 # The fingerprint of a pod that is gone and was never seen.
 _UNKNOWN = "?"
 
@@ -91,45 +101,22 @@ def settled_at(moment: Moment) -> float:
 def following(state: JobState) -> Next:
     """Return the next step from the published pods towards those that should be published."""
     hosts = state.view.published_pods
-    target = {
-        worker.name: worker for worker in state.workers if _should_be_published(state, worker)
-    }
     sized = _sized(state) if state.view.policy.sizes else ()
-    if sized:
-        target = {pod: target[pod] for pod in sized if pod in target}
-    allowed = {*state.view.role.exec_names} if state.view.role else ()
-    new = {
-        pod: worker.back_at
-        for pod, worker in target.items()
-        if not worker.published and pod in allowed
-    }
-    joining = [pod for pod, at in new.items() if at <= state.now]
+    target = _target(state, sized)
     staying = [pod for pod in hosts if pod in target]
-    if sized and not (state.reads_nothing or any(target[pod].going for pod in staying)):
-        # Workers that run, and that join under another host name once the listed name has left.
-        running = [state.by_name[pod] for pod in hosts if pod in sized and pod in state.by_name]
-        renamed = sum(one.ready and (one.rank_lost or one.published != one.host) for one in running)
-        complete = state.view.facts.size_at_most(len(staying) + len(joining) + renamed)
-        joining = joining[: max(0, complete - len(staying))]
+    new = _newcomers(state, target.values())
+    joining = [worker.name for worker in new if worker.back_at <= state.now]
+    if sized and not _carries_on(state, staying):
+        joining = joining[: _room(state, sized, staying=len(staying), joining=len(joining))]
     if hosts and not staying and not state.stopped:
-        # A worker that knows the training's state must stay until newcomers have it.
-        alive = {
-            worker.name
-            for worker in state.workers
-            if not (worker.pod.terminated or worker.pod.facts.deleting)
-        }
-        staying = (
-            list(hosts) if joining else [next((pod for pod in hosts if pod in alive), hosts[0])]
-        )
+        staying = _last_hosts(state, joining)
         if sized:
-            rest = sum(not is_dead(state, state.by_name.get(pod)) for pod in hosts)
-            joining = joining[: max(1, state.view.facts.size_at_most(rest + len(joining)) - rest)]
+            joining = joining[: _room_beside(state, joining=len(joining))]
     if len(staying) < len(hosts):
         return _remove(state, staying)
     if not joining:
-        return Next(
-            hosts=hosts, wake_at=min((at for at in new.values() if at > state.now), default=None)
-        )
+        later = (worker.back_at for worker in new if worker.back_at > state.now)
+        return Next(hosts=hosts, wake_at=min(later, default=None))
     if state.reads_nothing:
         return _step(state, joining)  # the driver reads no list, so there is nothing to wait for
     ready_at = max(state.settled_at, state.resume_at, _gathered_at(state, joining))
@@ -141,36 +128,99 @@ def _sized(state: JobState) -> tuple[str, ...]:
 
     Empty if the job may have any size, or if all allowed sizes are larger than the job.
     """
-    view, leaves = state.view, state.wishes.leaves
+    view = state.view
     # A job that stops shrinks to what its driver needs, whatever size that is.
     if not view.facts.sizes or not view.elastic or state.wishes.suspend:
         return ()
-    wanted = [
-        pod
-        for pod in view.wanted_names
-        if pod not in leaves or leaves[pod].kind is not LeaveKind.END
-    ]
+    leaves = state.wishes.leaves.values()
+    ends = {leave.pod for leave in leaves if leave.kind is LeaveKind.END}
+    wanted = [pod for pod in view.wanted_names if pod not in ends]
     return tuple(wanted[: view.facts.size_at_most(len(wanted))])
 
 
+def _target(state: JobState, sized: tuple[str, ...]) -> Mapping[str, WorkerState]:
+    """Return the workers that should be published; of an allowed size no others."""
+    target = {
+        worker.name: worker for worker in state.workers if _should_be_published(state, worker)
+    }
+    return {pod: target[pod] for pod in sized if pod in target} if sized else target
+
+
 def _should_be_published(state: JobState, worker: WorkerState) -> bool:
+    if not worker.ready or worker.pod.index >= MOST_WORKERS:
+        return False
     # Without elasticity the operator's workers stay whatever the size says, so they stay hosts too.
-    belongs = (worker.wanted or not state.view.elastic) and worker.pod.index < MOST_WORKERS
-    is_nowhere = not worker.published and worker.pod.facts.node_gone_at > 0.0
-    return (
-        worker.ready
-        and belongs
-        and not (worker.stopped or worker.leaves or is_nowhere or is_dead(state, worker))
-    )
+    if not worker.wanted and state.view.elastic:
+        return False
+    if worker.goal is _MOVE or worker.stopped:
+        return False
+    if worker.pod.facts.node_gone_at and not worker.published:
+        return False
+    return not is_dead(state, worker)
 
 
 def is_dead(state: JobState, worker: WorkerState | None) -> bool:
     """Tell whether no rank can run in a worker under the host name that is published for it."""
-    if worker is None or worker.pod.terminated or worker.pod.facts.deleting or worker.rank_lost:
+    if worker is None or worker.pod.terminated or worker.pod.facts.deleting:
         return True
-    if worker.name in state.cut_off:
+    if worker.rank_lost or worker.name in state.cut_off:
         return True
     return worker.published not in ("", worker.host)
+
+
+def _newcomers(state: JobState, target: Iterable[WorkerState]) -> list[WorkerState]:
+    """Return the workers that may join: the launcher's Role allows exec into them."""
+    unlisted = [worker for worker in target if not worker.published]
+    if not unlisted or state.view.role is None:
+        return []
+    allowed = {*state.view.role.exec_names}
+    return [worker for worker in unlisted if worker.name in allowed]
+
+
+def _carries_on(state: JobState, staying: Iterable[str]) -> bool:
+    """Tell whether newcomers join at once, although the next allowed size is not complete.
+
+    They do so while a node is about to go, because they carry the training's state on.
+    """
+    if state.reads_nothing:
+        return True
+    return any(state.by_name[pod].going for pod in staying)
+
+
+def _room(state: JobState, sized: Collection[str], *, staying: int, joining: int) -> int:
+    """Return how many of the workers that may join make up the next allowed size."""
+    listed_pods = (pod for pod in state.view.published_pods if pod in sized)
+    running = [state.by_name[pod] for pod in listed_pods if pod in state.by_name]
+    # They join under another host name once the listed name has left.
+    renamed = sum(_gets_new_name(worker) for worker in running)
+    return max(0, state.view.facts.size_at_most(staying + joining + renamed) - staying)
+
+
+def _gets_new_name(worker: WorkerState) -> bool:
+    """Tell whether a listed worker runs, and is to join under another host name."""
+    if not worker.ready:
+        return False
+    return worker.rank_lost or worker.published != worker.host
+
+
+def _last_hosts(state: JobState, joining: Collection[str]) -> list[str]:
+    """Return the hosts that stay although all are to leave.
+
+    A worker that knows the training's state must stay until newcomers have it.
+    """
+    hosts = state.view.published_pods
+    if joining:
+        return list(hosts)
+    there = (state.by_name[pod].pod for pod in hosts if pod in state.by_name)
+    alive = (pod.name for pod in there if not (pod.terminated or pod.facts.deleting))
+    return [next(alive, hosts[0])]
+
+
+def _room_beside(state: JobState, *, joining: int) -> int:
+    """Return how many workers may join beside hosts that are all to leave; at least one."""
+    hosts = state.view.published_pods
+    rest = sum(not is_dead(state, state.by_name.get(pod)) for pod in hosts)
+    return max(1, state.view.facts.size_at_most(rest + joining) - rest)
 
 
 def _remove(state: JobState, staying: list[str]) -> Next:
@@ -188,47 +238,52 @@ def _gathered_at(state: JobState, joining: Collection[str]) -> float:
 
     0 if the scale-out is complete.
     """
-    if sum(worker.ready and worker.wanted for worker in state.workers) >= state.view.replicas:
+    if sum(worker.ready for worker in state.workers if worker.wanted) >= state.view.replicas:
         return 0.0
     # A worker that is Ready by a clock far ahead of ours counts as Ready long ago: the wait for
     # that time could take hours.
     times = (honest(state.by_name[pod].pod.facts.ready_at or 0.0, now=state.now) for pod in joining)
+    return min(times, default=0.0) + _gather_for(state.view)
+
+
+def _gather_for(view: JobView) -> float:
+    """Return the seconds of that wait."""
+    if not view.facts.counts_resets:
+        return GATHER
     # While training waits for its least size, additions cost no reset, and each second counts.
-    trains = len(state.view.host_of) >= max(1, state.view.facts.min_np_workers)
-    saves = state.view.facts.counts_resets and trains
-    return min(times, default=0.0) + (GATHER_TO_SAVE_RESETS if saves else GATHER)
+    is_training = len(view.host_of) >= max(1, view.facts.min_np_workers)
+    return GATHER_TO_SAVE_RESETS if is_training else GATHER
 
 
 def _paced(state: JobState, hosts: list[str], *, at: float) -> Next:
     if state.launcher.refresh_due:
         return Next(hosts=state.view.published_pods)  # the launcher sees the earlier change first
-    return (
-        _step(state, hosts)
-        if state.now >= at
-        else Next(hosts=state.view.published_pods, wake_at=at)
-    )
+    if state.now < at:
+        return Next(hosts=state.view.published_pods, wake_at=at)
+    return _step(state, hosts)
 
 
 def _step(state: JobState, hosts: list[str]) -> Next:
     return Next(hosts=in_order(hosts, job=state.view.name))
 
 
-def name_of(moment: Moment, worker: Worker) -> tuple[int, bool]:
-    """Return the number in the host name of this worker, and whether it succeeds a lost rank.
+def name_of(moment: Moment, worker: Worker) -> tuple[str, int, bool]:
+    """Return the host name of this worker, its number, and whether it succeeds a lost rank.
 
     The worker has that host name or will get it. It succeeds a lost rank if a rank may have died in
     the pod that had its host name last.
     """
-    last = _last_name(moment, worker.ref.name)
-    another = (
-        moment.view.driver_running and last is not None and last.pod not in ("", worker.fingerprint)
-    )
-    spent = last is not None and another and not _drained(moment, worker.ref.name, last)
+    view, name = moment.view, worker.name
+    last = view.memory.hosts.get(name) or _unremembered(moment, name)
+    if last is None:
+        return name, 0, False
+    is_another = view.driver_running and last.pod not in ("", worker.fingerprint)
+    spent = is_another and not _drained(moment, name, last)
     if not moment.may_number:
-        return names.incarnation_of(
-            moment.view.host_of.get(worker.ref.name, "")
-        ), spent and moment.view.elastic
-    return (last.incarnation if last else 0) + spent, spent
+        incarnation = names.incarnation_of(view.host_of.get(name, ""))
+        return names.host(name, incarnation), incarnation, spent and view.elastic
+    incarnation = last.incarnation + spent
+    return names.host(name, incarnation) if incarnation else name, incarnation, spent
 
 
 def remembered(
@@ -251,31 +306,33 @@ def remembered(
         index = worker.pod.index if worker else names.worker_index(pod, job=view.name)
         if index is None or index >= MOST_REMEMBERED:
             continue
-        if (
-            host := _name_listed(state, pod)
-            if pod in published
-            else _name_after(state, pod, is_lost=pod in lost)
-        ):
+        if pod in published:
+            host = _name_listed(state, pod)
+        else:
+            host = _name_after(state, pod, is_lost=pod in lost)
+        if host:
             kept[pod] = host
     return kept
 
 
 def _last_name(moment: Moment, pod: str) -> Host | None:
-    """Return the pod that had the host name last, with the number of that name.
+    """Return the pod that had the host name last, with the number of that name."""
+    return moment.view.memory.hosts.get(pod) or _unremembered(moment, pod)
 
-    A listed name that is not remembered belongs to the present pod. If the list is lost, any worker
-    may have been a host.
+
+def _unremembered(moment: Moment, pod: str) -> Host | None:
+    """Return the same for a pod whose host name is not remembered.
+
+    A name that is listed belongs to the present pod. If the list is lost, any worker may have been
+    a host.
     """
-    view = moment.view
-    known, host = view.memory.hosts.get(pod), view.host_of.get(pod, "")
-    if known or (moment.memory_known and not host):
-        return known
-    worker = view.worker(pod)
-    if worker is None and not host:
+    host = moment.view.host_of.get(pod, "")
+    if moment.memory_known and not host:
         return None
-    return Host(
-        pod=worker.fingerprint if worker else _UNKNOWN, incarnation=names.incarnation_of(host)
-    )
+    worker = moment.view.worker(pod)
+    if worker:
+        return Host(pod=worker.fingerprint, incarnation=names.incarnation_of(host))
+    return Host(pod=_UNKNOWN, incarnation=names.incarnation_of(host)) if host else None
 
 
 def _drained(moment: Moment, pod: str, last: Host) -> bool:
@@ -283,8 +340,9 @@ def _drained(moment: Moment, pod: str, last: Host) -> bool:
     left = view.memory.left.get(pod)
     if left is None or left.pod != last.pod:
         return False
-    worker = view.worker(pod)
-    probe = worker.probe if worker and worker.fingerprint == left.pod else view.former.get(pod)
+    probe, worker = view.former.get(pod), view.worker(pod)
+    if worker and worker.fingerprint == left.pod:
+        probe = worker.probe
     return probe is not None and drain.of(moment, pod, left, probe).drained
 
 
@@ -293,20 +351,24 @@ def _name_listed(state: JobState, pod: str) -> Host | None:
     if worker is None:
         last = _last_name(state, pod)
         return last and Host(pod=last.pod or _UNKNOWN, incarnation=last.incarnation)
-    if worker.published and worker.published != worker.host:
-        return _last_name(state, pod)  # this is the last host of the list, which stays as it is
-    return Host(pod=worker.pod.fingerprint, incarnation=worker.incarnation)
+    if worker.published in ("", worker.host):
+        return Host(pod=worker.pod.fingerprint, incarnation=worker.incarnation)
+    return _last_name(state, pod)  # this is the last host of the list, which stays as it is
 
 
 def _name_after(state: JobState, pod: str, *, is_lost: bool) -> Host | None:
     last = _last_name(state, pod)
-    if last is not None and is_lost:
-        return Host(pod=last.pod, incarnation=last.incarnation + 1)
-    if last is None or not state.view.driver_running:
+    if last is None:
         return None
-    if last.pod and not _drained(state, pod, last):
-        return msgspec.structs.replace(last, reformed=True) if pod in state.cut_off else last
-    return Host(pod="", incarnation=last.incarnation) if last.incarnation else None
+    if is_lost:
+        return Host(pod=last.pod, incarnation=last.incarnation + 1)
+    if not state.view.driver_running:
+        return None
+    if not last.pod or _drained(state, pod, last):
+        return Host(pod="", incarnation=last.incarnation) if last.incarnation else None
+    if pod in state.cut_off:
+        return msgspec.structs.replace(last, reformed=True)
+    return last
 
 
 def grow_role(view: JobView, role: Role) -> WriteRole | None:

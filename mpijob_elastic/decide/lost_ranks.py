@@ -51,7 +51,8 @@ from mpijob_elastic.decide.state import (
     of_this_pod,
 )
 from mpijob_elastic.decide.step import NO_STEP, Step
-from mpijob_elastic.model.memory import Tries
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.pod import Worker
 
 # Seconds for which looks must find a worker idle, if ranks were seen in it before. A driver needs
@@ -93,13 +94,15 @@ def losses(
 ) -> Mapping[str, Tries]:
     """Return the counts of lost ranks of these very pods that are not forgiven, by pod name."""
     found = {}
-    for worker in workers if before else ():
+    for worker in workers:
         last = of_this_pod(before, worker)
-        if last and now < last.at + (
-            RENAMED.given_up_for if RENAMED.is_given_up(last) else FORGIVEN_AFTER
-        ):
-            found[worker.ref.name] = last
+        if last and now < last.at + _forgiven_after(last):
+            found[worker.name] = last
     return found
+
+
+def _forgiven_after(last: Tries) -> float:
+    return RENAMED.given_up_for if RENAMED.is_given_up(last) else FORGIVEN_AFTER
 
 
 def idle(moment: Moment) -> frozenset[str]:
@@ -112,16 +115,22 @@ def idle(moment: Moment) -> frozenset[str]:
         return frozenset()  # horovodrun's own options let no more workers train
     last = max((worker.probe.busy_at for worker in training), default=0.0)
     patience = FEW_TRAIN_AFTER if 2 * len(training) < len(watched) else LOST_AFTER
-    return frozenset(
-        worker.ref.name for worker in watched if _is_lost(moment, worker, last, patience=patience)
-    )
+    lost = (worker for worker in watched if _is_lost(moment, worker, last, patience=patience))
+    return frozenset(worker.name for worker in lost)
+
+
+def given_up(moment: Moment) -> frozenset[str]:
+    """Return the pods whose worker has got its last new host name."""
+    most = len(RENAMED.delays)
+    return frozenset(pod for pod, last in moment.losses.items() if last.count >= most)
 
 
 def tries(state: JobState, removed: Collection[str]) -> Mapping[str, Tries]:
     """Return the count of lost ranks by pod name, once `removed` are out of the list."""
     counted = dict(state.losses)
     for pod in state.idle:
-        count = state.losses[pod].count if pod in state.losses else 0
+        last = state.losses.get(pod)
+        count = last.count if last else 0
         if pod in removed or count == len(RENAMED.delays):
             counted[pod] = Tries(count=count + 1, at=state.now, uid=state.by_name[pod].pod.ref.uid)
     return counted
@@ -133,13 +142,13 @@ def probe(state: JobState) -> Step[ProbeWorkers]:
     if not watched:
         return NO_STEP
     often = _suspicious(state, watched)
-    due = {worker.ref.name: _probe_at(worker, often, now=state.now) for worker in watched}
+    due = {worker.name: _probe_at(worker, often, now=state.now) for worker in watched}
     first = min(due.values())
     if first > state.now:
         return Step(again_at=first)
     # The longest overdue come first, because `act` drops those beyond its limits.
-    first_due = sorted(watched, key=lambda worker: due[worker.ref.name])
-    chosen = tuple(worker for worker in first_due if due[worker.ref.name] <= state.now + TOGETHER)
+    first_due = sorted(watched, key=lambda worker: due[worker.name])
+    chosen = tuple(worker for worker in first_due if due[worker.name] <= state.now + TOGETHER)
     # Workers that are asked now answer in time or not; the others are due later.
     rest = [at for at in due.values() if at > state.now + TOGETHER]
     next_at = min([state.now + LOOK_SOON, *rest])
@@ -147,16 +156,18 @@ def probe(state: JobState) -> Step[ProbeWorkers]:
 
 
 def _watched(moment: Moment) -> tuple[Worker, ...]:
+    """Return the published workers whose ranks are looked at."""
     view = moment.view
-    if not (view.driver_running and moment.may_number) or len(view.host_of) < 2:
-        return ()  # a new name would not help, or a worker has no other to be compared with
-    if moment.foreign or view.handed_over or view.facts.finished or view.facts.deleting:
+    if not view.driver_running or not moment.may_number:
+        return ()  # a new name would not help
+    if moment.foreign or view.handed_over:
         return ()
-    return tuple(
-        worker
-        for worker in view.workers
-        if worker.ref.name in view.host_of and worker.ready and not worker.opaque
-    )
+    if view.facts.finished or view.facts.deleting:
+        return ()
+    if len(view.host_of) < 2:
+        return ()  # a worker has no other to be compared with
+    hosts = (worker for worker in view.workers if worker.name in view.host_of)
+    return tuple(worker for worker in hosts if worker.ready and not worker.opaque)
 
 
 def trains(worker: Worker) -> bool:
@@ -165,22 +176,26 @@ def trains(worker: Worker) -> bool:
 
 
 def _is_lost(moment: Moment, worker: Worker, others_busy_at: float, *, patience: float) -> bool:
+    """Tell whether looks found the worker idle for long enough, while others trained."""
     probe, now = worker.probe, moment.now
-    if (
-        probe.idle_at is None
-        or probe.idle_since is None
-        or probe.idle_at != honest(probe.idle_at, now=now)
-    ):
+    if probe.idle_at is None or probe.idle_since is None:
+        return False
+    if probe.idle_at != honest(probe.idle_at, now=now):
         return False
     if others_busy_at <= probe.idle_since or now - probe.idle_at > LOOK_SELDOM:
         # Nobody knows that other workers trained on without it, or how the worker is now.
         return False
-    if not probe.busy_seen and "max_np" in moment.view.facts.unread_options:
+    idle_for = probe.idle_at - probe.idle_since
+    if probe.busy_seen:
+        return idle_for >= patience
+    return idle_for >= NEVER_TRAINED_AFTER and _may_never_train(moment, worker)
+
+
+def _may_never_train(moment: Moment, worker: Worker) -> bool:
+    """Tell whether a worker in which no rank was ever seen gets a new name: one, once."""
+    if "max_np" in moment.view.facts.unread_options:
         return False  # horovodrun's own options may let no more workers train
-    patience = patience if probe.busy_seen else NEVER_TRAINED_AFTER
-    return probe.idle_at - probe.idle_since >= patience and (
-        probe.busy_seen or worker.ref.name not in moment.losses
-    )
+    return worker.name not in moment.losses
 
 
 def _suspicious(state: JobState, watched: tuple[Worker, ...]) -> frozenset[str]:
@@ -189,15 +204,16 @@ def _suspicious(state: JobState, watched: tuple[Worker, ...]) -> frozenset[str]:
     The witness is a pod that trains, and shows that training goes on.
     """
     memory = state.view.memory
-    is_new = state.now - max(memory.added_at, memory.removed_at) < NEW_FOR
-    new = [worker.ref.name for worker in watched if is_new and not worker.probe.busy_seen]
-    idle = [
-        worker.ref.name
-        for worker in watched
-        if worker.probe.busy_seen and worker.probe.idle_at is not None
-    ]
+    changed_at = max(memory.added_at, memory.removed_at)
+    new: list[str] = []
+    if state.now - changed_at < NEW_FOR:
+        new = [worker.name for worker in watched if not worker.probe.busy_seen]
+    busy = (worker for worker in watched if worker.probe.busy_seen)
+    idle = (worker.name for worker in busy if worker.probe.idle_at is not None)
     doubtful = [pod for pod in idle if not RENAMED.is_given_up(state.losses.get(pod))]
-    witness = [worker.ref.name for worker in watched if doubtful and trains(worker)][:1]
+    if not doubtful:
+        return frozenset(new)
+    witness = [worker.name for worker in watched if trains(worker)][:1]
     return frozenset([*new, *doubtful, *witness])
 
 
@@ -205,7 +221,7 @@ def _probe_at(worker: Worker, often: Collection[str], *, now: float) -> float:
     asked_at = worker.probe.asked_at
     if not 0.0 < asked_at <= now:
         return 0.0
-    usual = LOOK_SOON if worker.ref.name in often else LOOK_SELDOM
+    usual = LOOK_SOON if worker.name in often else LOOK_SELDOM
     return asked_at + drain.probe_pause(usual, worker.probe.failed, most=PROBES_APART)
 
 
@@ -215,10 +231,8 @@ def on_lost_nodes(
     """Return the listed pods whose node is gone and that may leave the list now."""
     if not moment.view.elastic or moment.now < resume_at:
         return _NOBODY
-    lost = filter(is_node_lost, workers)
-    return frozenset(
-        worker.name for worker in lost if frozen_execs.is_over(moment.view, worker.pod)
-    )
+    lost = (worker.pod for worker in workers if is_node_lost(worker))
+    return frozenset(pod.name for pod in lost if frozen_execs.is_over(moment.view, pod))
 
 
 def is_node_lost(worker: WorkerState) -> bool:
@@ -235,29 +249,37 @@ def resume_at(moment: Moment, workers: Iterable[WorkerState]) -> float:
     wait counts at the latest from the time by which the last host that left the list must have been
     deleted, because a size may be asked for again much later.
     """
-    view, elders = moment.view, frozenset(moment.view.memory.elders)
-    cut_off = [*filter(is_node_lost, workers)]
+    view, memory, now = moment.view, moment.view.memory, moment.now
+    workers = tuple(workers)
+    cut_off = [worker for worker in workers if is_node_lost(worker)]
     others = len(view.host_of) - len(cut_off)
     # A single rank waits for no other rank, unless a peer is cut off. If fewer workers are left
     # than the driver needs, the driver waits for any addition.
     if others < max(1 if cut_off else 2, view.facts.min_np_workers):
         return 0.0
-    removed_at = honest(view.memory.removed_at, now=moment.now)
-    all_gone_at = drain.deadline(view, removed_at) if removed_at else math.inf
+    times = {worker.name: honest(worker.pod.facts.node_gone_at, now=now) for worker in cut_off}
     absent = [worker for worker in workers if worker.succeeds_lost and not worker.published]
-    times = {
-        **{
-            worker.name: honest(worker.pod.facts.node_gone_at, now=moment.now) for worker in cut_off
-        },
-        **{
-            worker.name: min(honest(worker.pod.facts.created_at, now=moment.now), all_gone_at)
-            for worker in absent
-        },
-    }
-    over = {pod for pod in times if (last := view.memory.hosts.get(pod)) and last.reformed}
-    waits = [at for pod, at in times.items() if pod not in over and (not elders or pod in elders)]
-    return (
-        max(waits) + min(view.facts.gloo_timeout or GLOO_TIMEOUT, GLOO_TIMEOUT) + FORM
-        if waits
-        else 0.0
-    )
+    all_gone_at = _all_gone_at(moment)
+    for worker in absent:
+        times[worker.name] = min(honest(worker.pod.facts.created_at, now=now), all_gone_at)
+    waits = [at for pod, at in times.items() if _matters(memory, pod)]
+    return max(waits) + _reform_for(view) if waits else 0.0
+
+
+def _all_gone_at(moment: Moment) -> float:
+    """Return the time by which the last host that left the list must have been deleted."""
+    removed_at = honest(moment.view.memory.removed_at, now=moment.now)
+    return drain.deadline(moment.view, removed_at) if removed_at else math.inf
+
+
+def _matters(memory: Memory, pod: str) -> bool:
+    """Tell whether rank 0 may have been in a lost pod, and the others wait for it."""
+    last = memory.hosts.get(pod)
+    if last and last.reformed:
+        return False
+    return not memory.elders or pod in memory.elders
+
+
+def _reform_for(view: JobView) -> float:
+    """Return the seconds in which the others form their ring again after a loss."""
+    return min(view.facts.gloo_timeout or GLOO_TIMEOUT, GLOO_TIMEOUT) + FORM

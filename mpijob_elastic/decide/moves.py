@@ -11,10 +11,10 @@ times, then stays.
 """
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 from mpijob_elastic.decide.actions import Note, warning
-from mpijob_elastic.decide.state import MOVED, JobState, WorkerState, honest
+from mpijob_elastic.decide.state import MOVED, JobState, WorkerState, honest, is_there
 from mpijob_elastic.decide.wishes import LeaveKind, Wishes
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.phrases import listed
@@ -30,14 +30,11 @@ def going(view: JobView, wishes: Wishes) -> frozenset[str]:
 
     They may have to wait before they leave (see `leaving`).
     """
-    moved = (
-        [view.worker(pod) for pod, leave in wishes.leaves.items() if leave.kind is LeaveKind.MOVE]
-        if view.elastic
-        else []
-    )
-    return frozenset(
-        pod.name for pod in moved if pod and _is_there(view, pod) and not _gave_up(view, pod)
-    )
+    if not view.elastic:
+        return frozenset()
+    moved = (leave.pod for leave in wishes.leaves.values() if leave.kind is LeaveKind.MOVE)
+    pods = [pod for pod in map(view.worker, moved) if pod and _may_move(view, pod)]
+    return frozenset(pod.name for pod in pods if not _gave_up(view, pod))
 
 
 def leaving(
@@ -49,12 +46,7 @@ def leaving(
     """
     if not all_going:
         return frozenset()
-    trains = (worker for worker in view.workers if worker.ready and not worker.facts.node_gone_at)
-    ends = {pod for pod, leave in wishes.leaves.items() if leave.kind is LeaveKind.END}
-    wanted = (
-        worker for worker in trains if worker.index in view.wanted and worker.name not in ends
-    )
-    hosts = [worker for worker in wanted if worker.name in view.host_of]
+    hosts = [worker for worker in _wanted(view, wishes) if worker.name in view.host_of]
     steady = [worker for worker in hosts if worker.name not in all_going]
     gone = [worker.name for worker in hosts if worker.name in all_going]
     kept = max(0, least(view) - len(steady))
@@ -63,13 +55,24 @@ def leaving(
     return frozenset(all_going).difference(gone[:kept])  # the lowest stay, as in a scale-in
 
 
+def _wanted(view: JobView, wishes: Wishes) -> Iterator[Worker]:
+    """Yield the Ready workers that the size asks for, and whose quota nobody waits for."""
+    ends = {leave.pod for leave in wishes.leaves.values() if leave.kind is LeaveKind.END}
+    for worker in view.workers:
+        if worker.index not in view.wanted or worker.name in ends:
+            continue
+        if worker.ready and not worker.facts.node_gone_at:
+            yield worker
+
+
 def wake_at(state: JobState) -> float | None:
     """Return the time at which the newcomer is seasoned for which a going worker waits, or None."""
-    if not any(worker.going and worker.published for worker in state.workers):
+    if not state.wishes.leaves:
         return None
-    times = (
-        _seasoned_at(worker.pod, now=state.now) for worker in state.workers if worker.published
-    )
+    hosts = [worker for worker in state.workers if worker.published]
+    if not any(worker.going for worker in hosts):
+        return None
+    times = (_seasoned_at(worker.pod, now=state.now) for worker in hosts)
     return min((at for at in times if state.now < at < math.inf), default=None)
 
 
@@ -86,22 +89,14 @@ def each(workers: Iterable[WorkerState]) -> str:
 
 def notes(state: JobState) -> Iterable[Note]:
     """Yield notices on the workers that stay although they are to train elsewhere."""
-    view = state.view
-    held = [worker for worker in state.workers if worker.going and worker.published]
-    if held and not leaving(view, state.wishes, [worker.name for worker in held], now=math.inf):
+    held = _held(state)
+    if held:
         message = (
-            f"{each(held)} kept until a replacement trains: the job needs at least {least(view)} "
-            "workers"
+            f"{each(held)} kept until a replacement trains: the job needs at least "
+            f"{least(state.view)} workers"
         )
         yield warning("DisruptionHeld", message)
-    threatened = [
-        worker for worker in state.workers if view.elastic and worker.wanted and worker.cause
-    ]
-    stuck = [
-        worker
-        for worker in threatened
-        if _is_there(view, worker.pod) and _gave_up(view, worker.pod)
-    ]
+    stuck = _stuck(state)
     if stuck:
         message = (
             f"{each(stuck)} kept: recreated {len(MOVED.delays)} times, and always on a node that "
@@ -110,26 +105,41 @@ def notes(state: JobState) -> Iterable[Note]:
         yield warning("DisruptionRepeated", message)
 
 
+def _held(state: JobState) -> list[WorkerState]:
+    """Return the listed workers that only a replacement lets go."""
+    held = [worker for worker in state.workers if worker.going and worker.published]
+    going = [worker.name for worker in held]
+    return [] if leaving(state.view, state.wishes, going, now=math.inf) else held
+
+
+def _stuck(state: JobState) -> list[WorkerState]:
+    """Return the workers that have been moved in vain too often."""
+    view = state.view
+    if not view.elastic:
+        return []
+    threatened = [worker for worker in state.workers if worker.wanted and worker.cause]
+    there = [worker for worker in threatened if _may_move(view, worker.pod)]
+    return [worker for worker in there if _gave_up(view, worker.pod)]
+
+
 def least(view: JobView) -> int:
     """Return the least number of workers to which moves may bring the job."""
     return max(view.policy.min_replicas or 1, view.facts.min_np_workers)
 
 
-def _is_there(view: JobView, worker: Worker) -> bool:
+def _may_move(view: JobView, worker: Worker) -> bool:
     """Tell whether a move helps: the worker is wanted, and is not lost already."""
-    return worker.index in view.wanted and not (
-        worker.facts.deleting or worker.terminated or worker.facts.node_gone_at
-    )
+    return worker.index in view.wanted and is_there(worker)
 
 
 def _gave_up(view: JobView, worker: Worker) -> bool:
     last = view.memory.moved.get(worker.name)
-    return last is not None and last.uid != worker.ref.uid and last.count >= len(MOVED.delays)
+    if last is None or last.uid == worker.ref.uid:
+        return False
+    return last.count >= len(MOVED.delays)
 
 
 def _seasoned_at(worker: Worker, *, now: float) -> float:
-    return (
-        math.inf
-        if worker.facts.ready_at is None
-        else honest(worker.facts.ready_at, now=now) + SEASONED
-    )
+    if worker.facts.ready_at is None:
+        return math.inf
+    return honest(worker.facts.ready_at, now=now) + SEASONED

@@ -21,7 +21,7 @@ from mpijob_elastic.decide import (
 )
 from mpijob_elastic.decide.actions import WriteConfig
 from mpijob_elastic.decide.capability import Record
-from mpijob_elastic.decide.state import FORGIVEN_AFTER, SKEW, JobState, counted, honest
+from mpijob_elastic.decide.state import FORGIVEN_AFTER, SKEW, Goal, JobState, counted, honest
 from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.job import Config, JobView, script_fingerprint
 from mpijob_elastic.model.memory import Left, Memory, Reminded, SizeChange, Tries
@@ -46,7 +46,7 @@ def memory(state: JobState, config: Config, change: WriteConfig, own: Iterable[R
     view, old, now = state.view, state.view.memory, state.now
     published = _published(state, change)
     unlisted = [worker for worker in state.workers if worker.name not in published]
-    failed = {worker.pod.ref.uid for worker in state.workers if worker.failed or worker.astray}
+    failed = {worker.pod.ref.uid for worker in state.workers if worker.goal is Goal.REPLACE}
     moving = {worker.pod.ref.uid for worker in unlisted if worker.going and not worker.evicted}
     rank_lost = {worker.name for worker in unlisted if worker.rank_lost}
     has_dropped = not view.driver_running and _drops_hosts(config, change)

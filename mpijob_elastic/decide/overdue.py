@@ -32,24 +32,34 @@ def must_go(view: JobView, wishes: Wishes) -> bool:
     """Tell whether somebody waits for a worker of the job, or for all of the job, to go."""
     if view.foreign or view.facts.deleting or view.ended:
         return False
-    return wishes.suspend is not None or (wishes.wanted_back and view.elastic)
+    if wishes.suspend:
+        return True
+    return wishes.wanted_back and view.elastic
 
 
 def is_hindered(state: JobState) -> bool:
     """Tell whether something must go, and something keeps it from going in order."""
-    view = state.view
-    if state.foreign or not must_go(view, state.wishes):
+    if state.foreign or not must_go(state.view, state.wishes):
         return False
-    # Without these no list is written, and nobody knows who was told to leave.
-    is_unknown = view.config is None or view.role is None or not view.facts.size_known
-    is_contested = state.edited or state.mends_at > 0.0
-    return is_unknown or is_contested or bool(view.unseen) or _is_refused(state)
+    if _is_unknown(state.view) or state.view.unseen:
+        return True
+    if state.edited or state.mends_at > 0.0:
+        return True  # another program writes the list
+    return _is_refused(state)
+
+
+def _is_unknown(view: JobView) -> bool:
+    """Tell whether no list can be written, so that nobody knows who was told to leave."""
+    if view.config is None or view.role is None:
+        return True
+    return not view.facts.size_known
 
 
 def is_overdue(view: JobView, wishes: Wishes) -> bool:
     """Tell whether that has lasted for the drain-timeout."""
-    seen_for = view.hindered_for
-    return seen_for is not None and seen_for >= view.policy.drain_timeout and must_go(view, wishes)
+    if view.hindered_for is None or view.hindered_for < view.policy.drain_timeout:
+        return False
+    return must_go(view, wishes)
 
 
 def wake_at(state: JobState) -> float | None:
@@ -68,13 +78,17 @@ def wake_at(state: JobState) -> float | None:
 
 def goes(state: JobState, pod: str) -> bool:
     """Tell whether a worker has to go although its launcher could not be told."""
-    return state.overdue and (state.wishes.suspend is not None or is_wanted_back(state, pod))
+    if not state.overdue:
+        return False
+    return state.wishes.suspend is not None or is_wanted_back(state, pod)
 
 
 def is_wanted_back(state: JobState, pod: str) -> bool:
     """Tell whether somebody waits for the quota of this worker alone; a job stops as a whole."""
     leave = state.wishes.leaves.get(pod)
-    return state.wishes.suspend is None and leave is not None and leave.kind is LeaveKind.END
+    if leave is None or state.wishes.suspend:
+        return False
+    return leave.kind is LeaveKind.END
 
 
 def hidden(state: JobState) -> Iterator[PodFacts]:
@@ -84,12 +98,15 @@ def hidden(state: JobState) -> Iterator[PodFacts]:
 
 def _unread(state: JobState) -> Iterator[PodFacts]:
     """Yield pods that cannot be read and have to go, now or once they are old enough."""
-    found = (pod for name, pod in state.view.hidden.items() if goes(state, name))
-    return (pod for pod in found if not (pod.idle or pod.deleting))
+    for name, pod in state.view.hidden.items():
+        if pod.idle or pod.deleting:
+            continue
+        if goes(state, name):
+            yield pod
 
 
 def _is_refused(state: JobState) -> bool:
-    view, launcher = state.view, state.view.launcher
-    if WriteConfig in view.refused:
+    """Tell whether the API server refuses to change the list, or to show it to the launcher."""
+    if WriteConfig in state.view.refused:
         return True
-    return state.launcher.refresh_due and launcher is not None and launcher.refused is not None
+    return state.launcher.refused > 0 and state.launcher.refresh_due

@@ -100,8 +100,17 @@ def of_this_pod(before: Mapping[str, Tries], worker: Worker) -> Tries | None:
 
     None if the count is another pod's, or is not written down yet.
     """
-    last = before.get(worker.ref.name)
-    return last if last is not None and last.uid == worker.ref.uid else None
+    last = before.get(worker.name)
+    if last is None or last.uid != worker.ref.uid:
+        return None
+    return last
+
+
+def is_there(pod: Worker) -> bool:
+    """Tell whether nothing has ended the pod, and nothing is ending it."""
+    if pod.terminated or pod.facts.deleting:
+        return False
+    return not pod.facts.node_gone_at
 
 
 def counted(last: Tries | None, uid: str, *, now: float) -> Tries:
@@ -119,6 +128,37 @@ def in_order(pods: Iterable[str], *, job: str) -> tuple[str, ...]:
     return tuple(
         sorted(indices, key=lambda pod: (-1, pod) if indices[pod] is None else (indices[pod], ""))
     )
+
+
+class Goal(StrEnum):
+    """What is to become of a worker: exactly one; the first that holds, in this order.
+
+    A worker is deleted only while it is out of the list, and after the back-off of the third
+    column. What holds for all goals stands elsewhere: a worker that no rank can use is not listed,
+    whatever its goal (host_list), and a suspended job deletes its workers after its launcher.
+
+    | goal    | in the list                        | deleted, after a back-off of     |
+    |---------|------------------------------------|----------------------------------|
+    | LEAVE   | no, if the job is elastic          | none, once nothing trains in it  |
+    | REPLACE | as STAY; no if it has ended        | REPLACED                         |
+    | MOVE    | no                                 | MOVED, once nothing trains in it |
+    | WAIT    | as STAY, until another host trains | never                            |
+    | STAY    | once it is Ready                   | never, unless its node is gone   |
+    """
+
+    #: The size does not ask for the worker, or somebody waits for its quota.
+    LEAVE = "leave"
+    #: The worker has ended, or its pod is useless where it is: it is to be made again.
+    REPLACE = "replace"
+    #: The worker is to train elsewhere, and to leave now.
+    MOVE = "move"
+    #: The worker is to train elsewhere once the others can do without it (moves.leaving).
+    WAIT = "wait"
+    #: The worker is to train where it is.
+    STAY = "stay"
+
+
+_ELSEWHERE = (Goal.MOVE, Goal.WAIT)
 
 
 class Standing(StrEnum):
@@ -155,9 +195,9 @@ class WorkerState:
     pod: Worker
     #: The name of the pod.
     name: str
-    #: The outcome for a wanted worker that has ended, or has lost its rank too often; else None.
-    standing: Standing | None
-    #: The size asks for this worker.
+    #: What is to become of the worker.
+    goal: Goal
+    #: The size asks for this worker: its goal is not to leave.
     wanted: bool
     #: The pod is Ready.
     ready: bool
@@ -169,17 +209,10 @@ class WorkerState:
     incarnation: int
     #: A rank may have died in the pod that had this host name before.
     succeeds_lost: bool = False
-    #: The worker ended and is to be replaced.
-    failed: bool = False
-    #: The reason why this pod waits for a node in vain while a replacement would find one; "" if
-    #: there is none.
-    astray: str = ""
     #: The rank is lost, so the worker gets a new host name.
     rank_lost: bool = False
-    #: The node or the pod is about to go, so the worker is to train elsewhere.
-    going: bool = False
-    #: The worker is going and does not wait until a replacement trains.
-    leaves: bool = False
+    #: A wanted worker has failed, or has lost its rank, too often.
+    given_up: bool = False
     #: The wish that the worker leaves; None without such a wish.
     leave: Leave | None = None
     #: The job is suspended; the worker goes after its launcher.
@@ -192,26 +225,52 @@ class WorkerState:
     #: The time from which the worker may be published again.
     back_at: float = 0.0
 
+    @property
+    def going(self) -> bool:
+        """True if the worker is to train elsewhere, at once or later."""
+        return self.goal in _ELSEWHERE
+
+    @property
+    def leaves(self) -> bool:
+        """True if the worker is to train elsewhere, and to leave now."""
+        return self.goal is Goal.MOVE
+
+    @property
+    def failed(self) -> bool:
+        """True if the worker has ended and is to be replaced."""
+        return self.goal is Goal.REPLACE and self.pod.terminated
+
+    @property
+    def standing(self) -> Standing | None:
+        """The outcome for a wanted worker that has ended, or is given up; else None."""
+        if self.given_up:
+            return Standing.GIVEN_UP
+        if not self.wanted or not self.pod.terminated:
+            return None
+        return Standing.FAILED if self.failed else Standing.ENDED
+
     @cached_property
     def cause(self) -> str:
         """The reason why the worker is to train elsewhere; "" if the worker may stay."""
-        return self.leave.why if self.leave and self.leave.kind is LeaveKind.MOVE else ""
+        if self.leave is None or self.leave.kind is not LeaveKind.MOVE:
+            return ""
+        return self.leave.why
 
     @cached_property
     def release(self) -> Release | None:
         """The way in which another controller ends the worker; None if we delete it."""
-        return self.leave.release if self.leave and self.leave.kind is LeaveKind.MOVE else None
+        if self.leave is None or self.leave.kind is not LeaveKind.MOVE:
+            return None
+        return self.leave.release
 
     @property
     def evicted(self) -> bool:
         """True if another controller is to end the worker now."""
-        is_over = (
-            self.stopped
-            or self.pod.terminated
-            or self.pod.facts.deleting
-            or self.pod.facts.node_gone_at
-        )
-        return self.wanted and self.release is not None and not is_over
+        if self.leave is None or self.release is None:
+            return False
+        if self.stopped or not self.wanted:
+            return False
+        return is_there(self.pod)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,6 +293,8 @@ class LauncherState:
     shown_at: float | None = None
     #: The number of repetitions of that touch (config_map).
     again: int = 0
+    #: How often in a row the API server has refused the last touch.
+    refused: int = 0
 
     @property
     def refresh_due(self) -> bool:
@@ -273,8 +334,14 @@ class Moment:
     @property
     def reads_nothing(self) -> bool:
         """True if a driver runs without a list that it can read."""
-        config = self.view.config
-        return self.view.driver_running and config is not None and config.published is None
+        if self.view.config is None or self.view.config.published is not None:
+            return False
+        return self.view.driver_running
+
+    @property
+    def may_delete(self) -> bool:
+        """True if a worker that leaves may be deleted: the launcher can learn that it leaves."""
+        return self.view.elastic and self.launcher.sees_hosts
 
     def known_since(self, left: Left) -> float | None:
         """Return when the launcher could first know that a pod left the list; None before that."""
@@ -311,21 +378,31 @@ class JobState(Moment):
         Queued, Suspended: nothing of the job may run. Draining: a rank may run in a worker that
         leaves. Scaling: the host list is not what the size asks for.
         """
-        view, suspend = self.view, self.wishes.suspend
-        if view.foreign or self.foreign or view.handed_over or view.ended or view.facts.deleting:
+        if self._is_left_alone:
             return ""
-        if suspend:
-            return "Queued" if suspend.queued else "Suspended"
+        if self.wishes.suspend:
+            return "Queued" if self.wishes.suspend.queued else "Suspended"
+        view = self.view
         if view.launcher and view.launcher.facts.held_back:
             return "Queued" if view.facts.queued else ""
-        if not (view.elastic and view.driver_running and view.facts.size_known):
+        if not view.elastic or not view.driver_running or not view.facts.size_known:
             return ""
         if any(worker.drain for worker in self.leaving):
             return "Draining"
-        given_up = {
-            worker.name
-            for worker in self.workers
-            if worker.standing in (Standing.GIVEN_UP, Standing.ENDED)
-        }
-        wanted = view.wanted_names[: view.facts.size_at_most(view.replicas)]
-        return "" if set(wanted) - given_up == set(view.host_of) - given_up else "Scaling"
+        return "Scaling" if self._is_scaling else ""
+
+    @property
+    def _is_left_alone(self) -> bool:
+        """True if the job is not ours, or is over."""
+        view = self.view
+        if self.foreign or view.foreign or view.handed_over:
+            return True
+        return view.ended or view.facts.deleting
+
+    @property
+    def _is_scaling(self) -> bool:
+        """True if the list is not what the size asks for, apart from workers that are given up."""
+        view, over = self.view, (Standing.GIVEN_UP, Standing.ENDED)
+        given_up = {worker.name for worker in self.workers if worker.standing in over}
+        wanted = set(view.wanted_names[: view.facts.size_at_most(view.replicas)])
+        return wanted - given_up != set(view.host_of) - given_up

@@ -21,9 +21,9 @@ from collections.abc import Iterable, Iterator
 from mpijob_elastic import names
 from mpijob_elastic.decide import overdue
 from mpijob_elastic.decide.actions import DeleteLauncher, Gated, TellUser, Ungate, normal
-from mpijob_elastic.decide.state import REFUSED_OFTEN, JobState, deletable_at
+from mpijob_elastic.decide.state import REFUSED_OFTEN, JobState, Moment, deletable_at
 from mpijob_elastic.decide.step import NO_STEP, Step
-from mpijob_elastic.decide.wishes import Suspend, Wishes
+from mpijob_elastic.decide.wishes import Suspend
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Launcher, Worker, as_launcher
@@ -36,9 +36,9 @@ def of_user(view: JobView) -> Iterable[Suspend]:
         yield Suspend(by="user", why=f"annotation {names.SUSPEND}", ends_by=ends_by)
 
 
-def size(view: JobView, wishes: Wishes) -> int:
-    """Return the wanted size of a job; while the job stops, the least size that trains."""
-    if not wishes.suspend or view.facts.finished or not view.driver_running:
+def size(view: JobView) -> int:
+    """Return the wanted size of a job that stops: the least size that trains."""
+    if view.facts.finished or not view.driver_running:
         return view.replicas
     return min(view.replicas, max(1, view.facts.min_np_workers))
 
@@ -51,16 +51,20 @@ def is_stopped(view: JobView, *, stops: bool) -> bool:
     """
     if view.launcher is None:
         return stops
-    return (stops and view.launcher.facts.held_back) or has_leftovers(view)
+    if stops and view.launcher.facts.held_back:
+        return True
+    return has_leftovers(view)
 
 
-def goes(view: JobView, pod: Worker, *, stops: bool) -> bool:
+def goes(moment: Moment, pod: Worker) -> bool:
     """Tell whether a worker of a stopped job is to be deleted.
 
     It is not held back by a gate; and the job is suspended, or the worker is older than the
     launcher.
     """
-    return not pod.facts.held_back and (stops or _is_older(view, pod))
+    if pod.facts.held_back:
+        return False
+    return moment.wishes.suspend is not None or _is_older(moment.view, pod)
 
 
 def goes_at(view: JobView, pod: Worker, *, now: float) -> float:
@@ -71,18 +75,21 @@ def goes_at(view: JobView, pod: Worker, *, now: float) -> float:
 def has_leftovers(view: JobView) -> bool:
     """Tell whether ranks of a launcher that was stopped may still run in a worker."""
     launcher = view.launcher
-    if not view.elastic or launcher is None or not launcher.facts.held_back:
+    if launcher is None or not view.elastic:
+        return False
+    if not launcher.facts.held_back:
         return False
     # While the notice is refused, a launcher that waits for quota may follow a stopped launcher.
     if names.GATE_SUSPENDED not in launcher.facts.gates and TellUser not in view.refused:
         return False
-    return any(not pod.facts.held_back and _is_older(view, pod) for pod in view.workers)
+    older = (pod for pod in view.workers if _is_older(view, pod))
+    return any(not pod.facts.held_back for pod in older)
 
 
 def stop(state: JobState) -> Step[DeleteLauncher]:
     """Return the deletion of the launcher of a job that is suspended."""
     launcher = state.view.launcher
-    if state.wishes.suspend is None or launcher is None:
+    if launcher is None or state.wishes.suspend is None:
         return NO_STEP
     if launcher.facts.deleting or launcher.facts.held_back:
         return NO_STEP
@@ -112,44 +119,61 @@ def _deletion(state: JobState, launcher: Launcher) -> DeleteLauncher:
 
 def free(state: JobState) -> Iterator[Ungate]:
     """Yield the removal of gates that is due, in one action for all pods with the same changes."""
-    view, wishes = state.view, state.wishes
-    if view.facts.deleting or view.ended or wishes.suspend or has_leftovers(view):
+    view = state.view
+    if view.facts.deleting or view.ended:
+        return
+    if state.wishes.suspend or has_leftovers(view):
         return
     together: dict[tuple[str, tuple[str, ...]], list[Gated]] = {}
     for pod in view.pods:
-        is_free = pod.facts.held_back and pod.ref.name not in wishes.held
-        if (
-            is_free
-            and not pod.facts.deleting
-            and state.by_name.get(pod.ref.name) not in state.leaving
-        ):
-            place = wishes.places.get(pod.ref.name)
-            kept = tuple(gate for gate in pod.facts.gates if gate not in names.GATES)
+        if _is_free(state, pod):
+            place = state.wishes.places.get(pod.ref.name)
             key = (place.words, place.adds) if place else ("", ())
-            together.setdefault(key, []).append(Gated(ref=pod.ref, kept=kept))
+            together.setdefault(key, []).append(_gated(pod))
     for (words, adds), pods in together.items():
-        freed = f"{listed(gated.ref.name for gated in pods)} may be scheduled"
-        why = words or f"nothing holds {view.name} back"
-        note = normal("Admitted" if words else "Resumed", f"{freed}: {why}")
-        yield Ungate(pods=tuple(pods), adds=adds, note=note)
+        yield _ungate(view, pods, words, adds)
+
+
+def _is_free(state: JobState, pod: Launcher | Worker) -> bool:
+    """Tell whether a gate of ours is on the pod, and nothing holds it any more."""
+    name = pod.ref.name
+    if not pod.facts.held_back or name in state.wishes.held:
+        return False
+    return not pod.facts.deleting and state.by_name.get(name) not in state.leaving
+
+
+def _gated(pod: Launcher | Worker) -> Gated:
+    kept = tuple(gate for gate in pod.facts.gates if gate not in names.GATES)
+    return Gated(ref=pod.ref, kept=kept)
+
+
+def _ungate(view: JobView, pods: list[Gated], words: str, adds: tuple[str, ...]) -> Ungate:
+    freed = f"{listed(gated.ref.name for gated in pods)} may be scheduled"
+    if words:
+        note = normal("Admitted", f"{freed}: {words}")
+    else:
+        note = normal("Resumed", f"{freed}: nothing holds {view.name} back")
+    return Ungate(pods=tuple(pods), adds=adds, note=note)
 
 
 def _has_to_wait(state: JobState) -> bool:
     """Tell whether workers still have to drain, and can drain."""
-    if state.overdue:
+    if state.overdue or _cannot_learn(state):
         return False
-    refused = state.view.launcher.refused if state.view.launcher else None
-    if state.launcher.refresh_due and refused and refused.tries.count >= REFUSED_OFTEN:
-        return False  # the launcher cannot learn which workers are to leave
-    hosts = len(state.view.host_of)
-    # While the list is empty no drain begins, so the wait for a worker that left an earlier list
-    # would be in vain.
-    surplus = [
-        worker for worker in state.leaving if not worker.wanted and (hosts or worker.drain is None)
-    ]
-    return any(
-        not worker.published or hosts > 1 for worker in surplus if not worker.pod.facts.deleting
-    )
+    surplus = [worker for worker in state.leaving if not worker.wanted]
+    if not state.view.host_of:
+        # While the list is empty no drain begins, so the wait for a worker that left an earlier
+        # list would be in vain.
+        surplus = [worker for worker in surplus if worker.drain is None]
+    if len(state.view.host_of) <= 1:
+        # The last host stays in the list.
+        surplus = [worker for worker in surplus if not worker.published]
+    return not all(worker.pod.facts.deleting for worker in surplus)
+
+
+def _cannot_learn(state: JobState) -> bool:
+    """Tell whether the launcher cannot learn which workers are to leave."""
+    return state.launcher.refused >= REFUSED_OFTEN and state.launcher.refresh_due
 
 
 def _is_older(view: JobView, pod: Worker) -> bool:
