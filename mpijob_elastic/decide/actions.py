@@ -99,7 +99,9 @@ class Action:
 
     def without(self, pods: Collection[str]) -> "Action | None":
         """Return the write without the deletion of these pods; None if nothing of it is left."""
-        return None if any(pod in pods for pod in self.deletes()) else self
+        if any(pod in pods for pod in self.deletes()):
+            return None
+        return self
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +157,9 @@ class Delete(_OfObject):
     """Delete an object."""
 
     def deletes(self) -> tuple[str, ...]:
-        return (self.ref.name,) if self.resource == PODS else ()
+        if self.resource == PODS:
+            return (self.ref.name,)
+        return ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -398,7 +402,9 @@ class DeleteWorkers(Action):
 
     def without(self, pods: Collection[str]) -> "DeleteWorkers | None":
         left = tuple(removal for removal in self.removals if removal.worker.name not in pods)
-        return DeleteWorkers(removals=left) if left else None
+        if left:
+            return DeleteWorkers(removals=left)
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -491,7 +497,9 @@ class TellUser(Annotate):
             return "note on the job what is under way"
         if names.is_handed_over(self.text):
             return "note on the job that another operator manages it"
-        return "update the notices on the job" if self.text else "remove the notices from the job"
+        if self.text:
+            return "update the notices on the job"
+        return "remove the notices from the job"
 
     def about(self) -> tuple[object, ...]:
         return self.text, *self.marks

@@ -98,8 +98,8 @@ class Capability(Attached):
 def of(view: JobView) -> tuple[Capability, ...]:
     """Return the capabilities of a job, in the order in which they speak."""
     if not view.capabilities:
-        return ()  # most jobs, and this is asked often
-    return tuple(one for one in view.capabilities if isinstance(one, Capability))
+        return ()  # most jobs
+    return view.all_of(Capability)
 
 
 def wishes(view: JobView, *, now: float) -> Iterable[Wish]:

@@ -108,7 +108,9 @@ def mark(config: Config, *, at: float, again: int = 0) -> str:
     It holds the digest of the changed list, the time `at` of the first touch for that list, and the
     number of the repetition.
     """
-    return f"{config.digest}@{at}+{again}" if again else f"{config.digest}@{at}"
+    if again:
+        return f"{config.digest}@{at}+{again}"
+    return f"{config.digest}@{at}"
 
 
 def refresh(state: JobState, config: Config) -> Step[RefreshLauncher]:
@@ -198,7 +200,9 @@ def _kubexec(config: Config) -> str | None:
     None if it does so already, also by the edit of an earlier version, or is not the operator's.
     """
     before = config.facts.kubexec
-    return None if kubexec.is_mapped(before) else kubexec.mapped(before)
+    if kubexec.is_mapped(before):
+        return None
+    return kubexec.mapped(before)
 
 
 def _host(state: JobState, pod: str) -> str:
@@ -206,7 +210,9 @@ def _host(state: JobState, pod: str) -> str:
     if listed_as := state.view.host_of.get(pod):
         return listed_as
     worker = state.by_name.get(pod)
-    return worker.host if worker else pod
+    if worker:
+        return worker.host
+    return pod
 
 
 def _slots(state: JobState, config: Config) -> int:
@@ -233,7 +239,9 @@ def _hostfile(state: JobState, config: Config, published: tuple[str, ...], slots
         return config.facts.hostfile
     if view.driver_running:
         # A recreated launcher waits for each worker of the hostfile, so these are workers that run.
-        return names.hostfile(list(published), slots=slots) if published else config.facts.hostfile
+        if published:
+            return names.hostfile(list(published), slots=slots)
+        return config.facts.hostfile
     return names.hostfile(list(launcher_start.awaited(state, config)), slots=slots)
 
 

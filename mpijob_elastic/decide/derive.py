@@ -70,11 +70,14 @@ def derive(view: JobView, *, now: float) -> JobState:
         view = view if size == view.replicas else replace(view, replicas=size)
     moment = _moment(view, wishes, now=now)
     idle = lost_ranks.idle(moment)
-    pods = _Pods(lost=idle - lost_ranks.given_up(moment) if idle else idle)
+    lost = idle
+    if idle:
+        lost = idle - lost_ranks.given_up(moment)
+    pods = _Pods(lost=lost)
     if wishes.leaves:
         going = moves.going(view, wishes)
         leaving = moves.leaving(view, wishes, going, now=now)
-        pods = replace(pods, going=going, leaving=leaving)
+        pods = _Pods(lost=lost, going=going, leaving=leaving)
     workers = tuple(_worker(moment, worker, pods) for worker in view.workers)
     resume_at, cut_off = _after_losses(moment, workers)
     return JobState(
@@ -260,7 +263,9 @@ def _moved_at(moment: Moment, pod: Worker) -> float | None:
         # operator creates next.
         return deletable_at(pod.facts, now=moment.now)
     tries = of_this_pod(moment.view.memory.moved, pod)
-    return MOVED.due_at(tries, now=moment.now) if tries else None
+    if tries:
+        return MOVED.due_at(tries, now=moment.now)
+    return None
 
 
 def _replaced_at(moment: Moment, pod: Worker, leave: Leave | None) -> float | None:
@@ -268,7 +273,9 @@ def _replaced_at(moment: Moment, pod: Worker, leave: Leave | None) -> float | No
     tries = of_this_pod(moment.view.memory.replaced, pod)
     if tries is None:
         created_at = honest(pod.facts.created_at, now=moment.now)
-        return created_at + UNCOUNTED_AFTER if moment.reads_nothing else None
+        if moment.reads_nothing:
+            return created_at + UNCOUNTED_AFTER
+        return None
     at = REPLACED.again_at(tries, now=moment.now)
     if pod.terminated or leave is None:
         return at

@@ -140,7 +140,9 @@ def left(moment: Moment, worker: Worker) -> Left | None:
 def of_worker(moment: Moment, worker: Worker) -> Drain | None:
     """Return the drain of an unlisted worker; None if no driver can have seen it listed."""
     found = left(moment, worker)
-    return of(moment, worker.name, found, worker.probe) if found else None
+    if found:
+        return of(moment, worker.name, found, worker.probe)
+    return None
 
 
 def begun(moment: Moment) -> AbstractSet[tuple[str, float]]:
@@ -316,8 +318,12 @@ def _why_ended(state: JobState, worker: WorkerState) -> str:
         return ""
     if worker.stopped:
         # A stopped job has no launcher that could read the list.
-        return "suspended" if state.overdue or not worker.published else ""
-    return "failed" if is_unlisted(state.view, worker) else ""
+        if state.overdue or not worker.published:
+            return "suspended"
+        return ""
+    if is_unlisted(state.view, worker):
+        return "failed"
+    return ""
 
 
 def _may_leave(state: JobState, worker: WorkerState) -> bool:
@@ -401,7 +407,9 @@ def _grace(pod: Worker, outcome: str) -> int | None:
         return 0  # no kubelet is left to confirm that the pod has ended
     if pod.facts.pre_stop:
         return None
-    return GRACE if outcome in _WITHOUT_RANKS else None
+    if outcome in _WITHOUT_RANKS:
+        return GRACE
+    return None
 
 
 def _is_recreated(worker: WorkerState, outcome: str) -> bool:
@@ -447,7 +455,9 @@ def _reason(state: JobState, worker: WorkerState, outcome: str) -> tuple[str, st
 
 def _ended(state: JobState, worker: WorkerState) -> str:
     why = f"the job has ended, cleanPodPolicy is {state.view.facts.clean_pod_policy}"
-    return f"{why} and the operator has not deleted it" if worker.wanted else why
+    if worker.wanted:
+        return f"{why} and the operator has not deleted it"
+    return why
 
 
 def _failed(worker: WorkerState) -> str:

@@ -69,7 +69,9 @@ def end(state: JobState) -> EndExecs | None:
     if launcher is None:
         return None
     due = _due(state.view, launcher)
-    return EndExecs(launcher=launcher, execs=due[:MOST_AT_A_TIME]) if due else None
+    if due:
+        return EndExecs(launcher=launcher, execs=due[:MOST_AT_A_TIME])
+    return None
 
 
 def cut_off(view: JobView, execs: Iterable[Exec], *, now: float) -> tuple[Exec, ...]:
@@ -162,7 +164,9 @@ def _of_workers(view: JobView, execs: Iterable[Exec]) -> Iterator[Exec]:
 
 def _due(view: JobView, launcher: Launcher) -> tuple[Exec, ...]:
     held = launcher.held
-    return _to_end(view, held) if held.tried_at < held.asked_at else ()
+    if held.tried_at < held.asked_at:
+        return _to_end(view, held)
+    return ()
 
 
 def _to_end(view: JobView, held: HeldExecs) -> tuple[Exec, ...]:

@@ -117,7 +117,9 @@ def mends_at(config: Config, *, now: float) -> float:
             return 0.0
         return honest(config.facts.written_at, now=now) + UNCOUNTED_PAUSE
     last = config.memory.mended
-    return MENDED.due_at(last, now=now) if last else 0.0
+    if last:
+        return MENDED.due_at(last, now=now)
+    return 0.0
 
 
 def mended(state: JobState) -> Mended | None:
@@ -126,7 +128,9 @@ def mended(state: JobState) -> Mended | None:
     if old and now - old.at >= FORGIVEN_AFTER:
         old = None
     if config is None or not _replaces_script(state, config):
-        return msgspec.structs.replace(old, at=min(old.at, now)) if old else None
+        if old:
+            return msgspec.structs.replace(old, at=min(old.at, now))
+        return None
     writer = config.facts.writer
     if _wrote_script(config):
         writer = ""

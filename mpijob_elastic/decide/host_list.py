@@ -143,7 +143,9 @@ def _target(state: JobState, sized: tuple[str, ...]) -> Mapping[str, WorkerState
     target = {
         worker.name: worker for worker in state.workers if _should_be_published(state, worker)
     }
-    return {pod: target[pod] for pod in sized if pod in target} if sized else target
+    if sized:
+        return {pod: target[pod] for pod in sized if pod in target}
+    return target
 
 
 def _should_be_published(state: JobState, worker: WorkerState) -> bool:
@@ -252,7 +254,9 @@ def _gather_for(view: JobView) -> float:
         return GATHER
     # While training waits for its least size, additions cost no reset, and each second counts.
     is_training = len(view.host_of) >= max(1, view.facts.min_np_workers)
-    return GATHER_TO_SAVE_RESETS if is_training else GATHER
+    if is_training:
+        return GATHER_TO_SAVE_RESETS
+    return GATHER
 
 
 def _paced(state: JobState, hosts: list[str], *, at: float) -> Next:
@@ -332,7 +336,9 @@ def _unremembered(moment: Moment, pod: str) -> Host | None:
     worker = moment.view.worker(pod)
     if worker:
         return Host(pod=worker.fingerprint, incarnation=names.incarnation_of(host))
-    return Host(pod=_UNKNOWN, incarnation=names.incarnation_of(host)) if host else None
+    if host:
+        return Host(pod=_UNKNOWN, incarnation=names.incarnation_of(host))
+    return None
 
 
 def _drained(moment: Moment, pod: str, last: Host) -> bool:

@@ -102,7 +102,9 @@ def losses(
 
 
 def _forgiven_after(last: Tries) -> float:
-    return RENAMED.given_up_for if RENAMED.is_given_up(last) else FORGIVEN_AFTER
+    if RENAMED.is_given_up(last):
+        return RENAMED.given_up_for
+    return FORGIVEN_AFTER
 
 
 def idle(moment: Moment) -> frozenset[str]:
@@ -263,13 +265,17 @@ def resume_at(moment: Moment, workers: Iterable[WorkerState]) -> float:
     for worker in absent:
         times[worker.name] = min(honest(worker.pod.facts.created_at, now=now), all_gone_at)
     waits = [at for pod, at in times.items() if _matters(memory, pod)]
-    return max(waits) + _reform_for(view) if waits else 0.0
+    if waits:
+        return max(waits) + _reform_for(view)
+    return 0.0
 
 
 def _all_gone_at(moment: Moment) -> float:
     """Return the time by which the last host that left the list must have been deleted."""
     removed_at = honest(moment.view.memory.removed_at, now=moment.now)
-    return drain.deadline(moment.view, removed_at) if removed_at else math.inf
+    if removed_at:
+        return drain.deadline(moment.view, removed_at)
+    return math.inf
 
 
 def _matters(memory: Memory, pod: str) -> bool:

@@ -79,7 +79,9 @@ def wake_at(state: JobState) -> float | None:
 def cause(worker: WorkerState) -> str:
     """Return the reason why a worker is to train elsewhere, in words."""
     node = worker.pod.facts.node
-    return f"{worker.cause} on node {node}" if node else worker.cause
+    if node:
+        return f"{worker.cause} on node {node}"
+    return worker.cause
 
 
 def each(workers: Iterable[WorkerState]) -> str:
@@ -109,7 +111,9 @@ def _held(state: JobState) -> list[WorkerState]:
     """Return the listed workers that only a replacement lets go."""
     held = [worker for worker in state.workers if worker.going and worker.published]
     going = [worker.name for worker in held]
-    return [] if leaving(state.view, state.wishes, going, now=math.inf) else held
+    if leaving(state.view, state.wishes, going, now=math.inf):
+        return []
+    return held
 
 
 def _stuck(state: JobState) -> list[WorkerState]:

@@ -37,6 +37,8 @@ MOST_ELDERS = 100
 
 def records(state: JobState, change: WriteConfig) -> list[Record]:
     """Return what the capabilities remember with this change."""
+    if not state.view.capabilities:
+        return []
     published = _published(state, change)
     return [one for each in capability.of(state.view) for one in each.remember(state, published)]
 
@@ -73,7 +75,9 @@ def memory(state: JobState, config: Config, change: WriteConfig, own: Iterable[R
 
 def _time_of(before: float, *, happens: bool, now: float) -> float:
     """Return the time of the last change of a kind, which is not ahead of this clock."""
-    return now if happens else min(before, now)
+    if happens:
+        return now
+    return min(before, now)
 
 
 def _drops_hosts(config: Config, change: WriteConfig) -> bool:
@@ -112,7 +116,9 @@ def elders(state: JobState, *, added: Collection[str], removed: Collection[str])
         found = published
     if removed:
         found |= known
-    return tuple(sorted(found)) if len(found) <= MOST_ELDERS else ()
+    if len(found) <= MOST_ELDERS:
+        return tuple(sorted(found))
+    return ()
 
 
 def signed(memory: Memory, *, script: str) -> Memory:

@@ -254,7 +254,9 @@ def _of_end(state: JobState) -> Note | None:
     view = state.view
     if view.launcher and view.lingers:
         # A plain job notices nothing of us.
-        return driver_ended(view.launcher) if view.elastic else None
+        if view.elastic:
+            return driver_ended(view.launcher)
+        return None
     if view.facts.succeeded_at is None or view.facts.succeeded_at < state.now - NEWS_FOR:
         return None
     return suspicious_success(view)

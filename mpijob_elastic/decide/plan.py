@@ -54,12 +54,14 @@ def plan(state: JobState) -> Plan:
         return _left_alone(state)
     found = _of_job(state)
     new = [write for write in _own_writes(state) if write not in found.actions]
-    due, again_at = _paced(state, new)
-    times = [found.wake_at, again_at]
-    if not state.view.facts.deleting:
-        times.append(state.wishes.until)
-    actions = (*found.actions, *due)
-    return _with_marks(state, replace(found, actions=actions, wake_at=first(times)))
+    if new:
+        due, again_at = _paced(state, new)
+        wake_at = first([found.wake_at, again_at])
+        found = replace(found, actions=(*found.actions, *due), wake_at=wake_at)
+    until = state.wishes.until
+    if until is not None and not state.view.facts.deleting:
+        found = replace(found, wake_at=first([found.wake_at, until]))
+    return _with_marks(state, found)
 
 
 def _is_over(view: JobView) -> bool:

@@ -29,7 +29,9 @@ def honest(at: float, *, now: float) -> float:
 
     Such a time was written by another clock, or our clock was set back.
     """
-    return at if at <= now + SKEW else 0.0
+    if at <= now + SKEW:
+        return at
+    return 0.0
 
 
 # Seconds that a pod must be old before it is deleted because it passed by the webhook, or because
@@ -247,7 +249,9 @@ class WorkerState:
             return Standing.GIVEN_UP
         if not self.wanted or not self.pod.terminated:
             return None
-        return Standing.FAILED if self.failed else Standing.ENDED
+        if self.failed:
+            return Standing.FAILED
+        return Standing.ENDED
 
     @cached_property
     def cause(self) -> str:
@@ -349,7 +353,9 @@ class Moment:
             return known_at
         if not self.launcher.can_be_shown:
             return left.at
-        return None if self.launcher.shown_at is None else max(left.at, self.launcher.shown_at)
+        if self.launcher.shown_at is None:
+            return None
+        return max(left.at, self.launcher.shown_at)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -61,7 +61,8 @@ def first(times: Iterable[float | None]) -> float | None:
 
 def earliest(steps: Iterable[Step[Action | Look]]) -> float | None:
     """Return the earliest time of these steps; None if none has a time."""
-    return first([step.again_at for step in steps])
+    known = [step.again_at for step in steps if step.again_at is not None]
+    return min(known, default=None)
 
 
 def first_of(steps: Iterable[Step[A_co]]) -> Step[A_co]:

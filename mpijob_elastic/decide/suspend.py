@@ -69,7 +69,9 @@ def goes(moment: Moment, pod: Worker) -> bool:
 
 def goes_at(view: JobView, pod: Worker, *, now: float) -> float:
     """Return the time from which the pod may be deleted."""
-    return 0.0 if _is_older(view, pod) else deletable_at(pod.facts, now=now)
+    if _is_older(view, pod):
+        return 0.0
+    return deletable_at(pod.facts, now=now)
 
 
 def has_leftovers(view: JobView) -> bool:
@@ -106,7 +108,9 @@ def hidden(state: JobState) -> DeleteLauncher | None:
     name = names.launcher(state.view.name)
     found = (pod for pod in overdue.hidden(state) if pod.metadata.name == name)
     pod = next(found, None)
-    return _deletion(state, Launcher(facts=as_launcher(pod))) if pod else None
+    if pod:
+        return _deletion(state, Launcher(facts=as_launcher(pod)))
+    return None
 
 
 def _deletion(state: JobState, launcher: Launcher) -> DeleteLauncher:

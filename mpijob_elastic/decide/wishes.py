@@ -171,7 +171,9 @@ class Wishes:
     @property
     def suspended_by(self) -> str:
         """What suspends the job, in words; "" if nothing does."""
-        return self.suspend.why if self.suspend else ""
+        if self.suspend:
+            return self.suspend.why
+        return ""
 
 
 NOTHING = Wishes()
@@ -205,7 +207,9 @@ def gather(wishes: Iterable[Wish], *, may_suspend: bool) -> Wishes:
 
 def _first(wishes: list[Any]) -> Any:
     """Return the first wish of a kind, which counts; None if there is none."""
-    return wishes[0] if wishes else None
+    if wishes:
+        return wishes[0]
+    return None
 
 
 def _is_rationed(rations: Collection[Ration]) -> bool | None:

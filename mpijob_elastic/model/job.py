@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count, filterfalse, islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -247,6 +247,18 @@ class JobView:
     #: For how many seconds, by a clock that never steps, the process that decides has seen that
     #: something hinders what must go (decide/overdue); None if nothing does, or if nobody measures.
     hindered_for: float | None = None
+
+    @cached_property
+    def _capabilities_of(self) -> dict[type[Attached], tuple[Any, ...]]:
+        return {}
+
+    def all_of(self, kind: type[A]) -> tuple[A, ...]:
+        """Return the capabilities of a kind, in their order; a decision asks for them often."""
+        found = self._capabilities_of.get(kind)
+        if found is None:
+            found = tuple(known for known in self.capabilities if isinstance(known, kind))
+            self._capabilities_of[kind] = found
+        return found
 
     def of(self, kind: type[A]) -> A | None:
         """Return what a capability knows of the job; None if it has nothing to do with the job."""

@@ -1,7 +1,6 @@
 """Disruption: pods that are about to go, with their nodes or because somebody evicts them."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from mpijob_elastic.capabilities.disruption import eviction
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
@@ -47,12 +46,26 @@ class Disruption(Capability):
                 text = eviction.text(asked._replace(released=True, at=now))
                 release = Release(annotation=EVICTION_MARK, mark=text, done=asked.released)
                 until = asked.ends_at(drain_timeout=view.policy.drain_timeout)
-                move = self._move(worker, "an eviction")
-                yield replace(move, until=until, release=release)
+                yield self._move(worker, "an eviction", until=until, release=release)
 
-    def _move(self, worker: Worker, why: str) -> Leave:
+    def _move(
+        self,
+        worker: Worker,
+        why: str,
+        *,
+        until: float | None = None,
+        release: Release | None = None,
+    ) -> Leave:
         """Return the wish that a worker trains elsewhere."""
-        return Leave(by=self.name, pod=worker.name, kind=LeaveKind.MOVE, why=why, cause=_CAUSE)
+        return Leave(
+            by=self.name,
+            pod=worker.name,
+            kind=LeaveKind.MOVE,
+            why=why,
+            cause=_CAUSE,
+            until=until,
+            release=release,
+        )
 
     def notes(self, state: JobState) -> Iterator[Note]:
         """Yield a notice when the launcher is about to go: training will stop and start again."""

@@ -142,8 +142,10 @@ class Runs(Capability):
 
     def writes(self, state: JobState, when: When) -> Iterable[Step[Action]]:
         """Yield the deletion of the finished job, or the time at which it is due."""
+        if when is not When.AT_END:
+            return
         asked = state.view.facts.of(RunPolicy)
-        if when is When.AT_END and asked and asked.ttl is not None:
+        if asked and asked.ttl is not None:
             yield _deletion(state, asked.ttl)
 
 
