@@ -15,6 +15,7 @@ from mpijob_elastic import capabilities, names
 from mpijob_elastic.decide import config_map, next_memory
 from mpijob_elastic.model.job import Config, ConfigFacts, JobView, Role, parse_script
 from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.json_parts import Owned
 from mpijob_elastic.model.memory import Host, Left, Memory, Tries, pod_fingerprint
 from mpijob_elastic.model.pod import (
     Launcher,
@@ -25,7 +26,6 @@ from mpijob_elastic.model.pod import (
     Worker,
 )
 from mpijob_elastic.model.policy import Policy
-from mpijob_elastic.model.wire import Owned
 from tests import room_words
 
 T = TypeVar("T")

@@ -41,8 +41,8 @@ from mpijob_elastic.kube.queue import WorkQueue
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, ROLES, Resource
 from mpijob_elastic.kube.store import StaleList
 from mpijob_elastic.model.job import JobView, parse_script
+from mpijob_elastic.model.json_parts import timestamp
 from mpijob_elastic.model.pod import PodFacts
-from mpijob_elastic.model.wire import timestamp
 from mpijob_elastic.names import PARKED
 from mpijob_elastic.observe.caches import Caches
 from mpijob_elastic.observe.watching import JobKey

@@ -12,7 +12,7 @@ from lab.operator import objects
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE, WORKLOADS
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
-from mpijob_elastic.model.wire import timestamp
+from mpijob_elastic.model.json_parts import timestamp
 from mpijob_elastic.names import PARKED, SIZES, SUSPEND
 from tests.doubles.api import Object
 from tests.queued_cluster import (

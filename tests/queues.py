@@ -4,9 +4,9 @@ from typing import Any
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue.facts import Queue, Workload
+from mpijob_elastic.model.json_parts import Owned
 from mpijob_elastic.model.pod import LauncherPhase, Worker
 from mpijob_elastic.model.policy import Policy
-from mpijob_elastic.model.wire import Owned
 from tests.builders import JOB, Story, config, job, launcher, pending, pods
 
 BASE = names.launcher(JOB)

@@ -14,7 +14,7 @@ from mpijob_elastic import names
 from mpijob_elastic.install import rollout, server
 from mpijob_elastic.install.objects import Say
 from mpijob_elastic.install.server import check_rights
-from mpijob_elastic.kube import errors, wire
+from mpijob_elastic.kube import envelopes, errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NAMESPACES, PODS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
@@ -135,7 +135,7 @@ async def _still_there(client: ApiReader, namespace: str) -> str:
 
 async def _is_ours(client: ApiReader, path: str) -> bool:
     raw = await client.find(path)
-    return raw is not None and _LABELS.items() <= wire.read_stub(raw).metadata.labels.items()
+    return raw is not None and _LABELS.items() <= envelopes.read_stub(raw).metadata.labels.items()
 
 
 async def _uncalled(client: ApiWriter, namespace: str) -> str:

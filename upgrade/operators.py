@@ -12,7 +12,7 @@ from typing import Any
 
 from mpijob_elastic.install import Refused, objects
 from mpijob_elastic.install.objects import Manifest
-from mpijob_elastic.kube import errors, wire
+from mpijob_elastic.kube import envelopes, errors
 from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.kube.resources import DEPLOYMENTS, PODS, Resource
 
@@ -120,7 +120,7 @@ def _of_deployment(raw: bytes) -> list[Operator]:
 
 def _of_pod(raw: bytes) -> list[Operator]:
     pod = objects.read(raw)
-    owner = wire.read_stub(raw).metadata.controller
+    owner = envelopes.read_stub(raw).metadata.controller
     if owner is not None and owner.kind == "ReplicaSet":
         return []  # found by its Deployment
     return _operators("Pod", pod, pod["spec"])

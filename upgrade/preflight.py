@@ -8,7 +8,7 @@ from typing import Any
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.install import Refused, installer, objects, server
 from mpijob_elastic.install.installer import InstallPlan
-from mpijob_elastic.kube import errors, kubectl_yaml, wire
+from mpijob_elastic.kube import envelopes, errors, kubectl_yaml
 from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.kube.resources import (
     BUDGETS,
@@ -89,7 +89,7 @@ async def _faults(client: ApiReader) -> list[str]:
     """Return the first fault of each job that mpi-operator v0.2.3 cannot work with."""
 
     def read(raw: bytes) -> str:
-        job, (faults, _) = wire.read_stub(raw).metadata, operator_types.judge(raw)
+        job, (faults, _) = envelopes.read_stub(raw).metadata, operator_types.judge(raw)
         return f"{job.namespace}/{job.name}: {faults[0]}" if faults else ""
 
     return [fault for fault in await list_objects(client, MPI_JOBS.path(), read) if fault]

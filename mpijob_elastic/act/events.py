@@ -26,7 +26,7 @@ from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.queue import Backoff
 from mpijob_elastic.kube.resources import EVENTS, MPI_JOBS, Resource
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.wire import timestamp
+from mpijob_elastic.model.json_parts import timestamp
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from mpijob_elastic import names
 from mpijob_elastic.act.looks import FairTurns, Job, Looks, look_into
 from mpijob_elastic.decide.actions import ProbeWorkers
-from mpijob_elastic.kube import errors, resources, wire
+from mpijob_elastic.kube import envelopes, errors, resources
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.reader import Timeouts
 from mpijob_elastic.model.job import JobView
@@ -237,7 +237,7 @@ class Prober(Looks[dict[str, tuple[str, Probe]]]):
         except errors.KubeError as error:
             log.debug("no second look at %s/%s: %s", look.job[0], look.pod.name, error)
             return False
-        return found is not None and wire.read_stub(found).metadata.uid == look.pod.uid
+        return found is not None and envelopes.read_stub(found).metadata.uid == look.pod.uid
 
 
 def _with(probe: Probe, outcome: str, *, asked_at: float) -> Probe:

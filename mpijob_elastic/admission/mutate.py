@@ -16,8 +16,8 @@ from mpijob_elastic.kube.meta import ObjectMeta, OwnerReference
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.json_parts import Lifecycle, SchedulingGate, SchedulingGroup, Volume, Wire
 from mpijob_elastic.model.mpijob import Container, MPIJob
-from mpijob_elastic.model.wire import Lifecycle, SchedulingGate, SchedulingGroup, Volume, Wire
 
 _ITEM = {
     "key": names.KEY_DISCOVER_HOSTS,

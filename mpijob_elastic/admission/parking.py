@@ -23,8 +23,8 @@ from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.resources import LIMIT_RANGES
 from mpijob_elastic.model import phrases, requests
 from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.json_parts import Wire
 from mpijob_elastic.model.mpijob import MPIJob, Resources
-from mpijob_elastic.model.wire import Wire
 
 _FIELD = f"metadata.annotations[{names.PARKED}]"
 _NAMES_A_NODE = (

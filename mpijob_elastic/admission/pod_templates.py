@@ -17,7 +17,7 @@ from mpijob_elastic.admission.json_patch import Patch
 from mpijob_elastic.admission.mutate import AdmittedPod, role_of
 from mpijob_elastic.model import pod_labels
 from mpijob_elastic.model.job_facts import JobFacts
-from mpijob_elastic.model.wire import Wire
+from mpijob_elastic.model.json_parts import Wire
 
 _EMPTY = msgspec.Raw(b"null")
 _BEGINS = (

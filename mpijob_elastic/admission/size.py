@@ -19,7 +19,7 @@ from mpijob_elastic.model import phrases, requests
 from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.horovodrun import HOROVODRUN
 from mpijob_elastic.model.job_facts import JobFacts
-from mpijob_elastic.model.wire import Wire
+from mpijob_elastic.model.json_parts import Wire
 
 # The most workers that are named; the rest is counted.
 _NAMED = 3

@@ -14,11 +14,11 @@ from typing import Any, ClassVar
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS, ROLES, Resource
+from mpijob_elastic.model.json_parts import controller, owner
 from mpijob_elastic.model.kubexec import Exec
 from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Launcher, Worker
-from mpijob_elastic.model.wire import controller, owner
 
 Object = Mapping[str, Any]
 # Operations of a JSON patch.

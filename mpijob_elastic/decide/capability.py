@@ -18,9 +18,9 @@ from mpijob_elastic.decide.wishes import Wish
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model.job import Attached, JobView
 from mpijob_elastic.model.job_facts import CapabilityFacts
+from mpijob_elastic.model.json_parts import Owned
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.policy import Policy, Problem
-from mpijob_elastic.model.wire import Owned
 
 
 @dataclass(frozen=True, kw_only=True)

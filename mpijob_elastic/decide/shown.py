@@ -13,8 +13,8 @@ from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model.job import Attached, JobView
 from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.json_parts import Fact
 from mpijob_elastic.model.pod import Launcher, Worker
-from mpijob_elastic.model.wire import Fact
 
 F = TypeVar("F", bound=Fact)
 # Returns what a capability knows of a job from the objects that are about the job.

@@ -24,8 +24,8 @@ from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.model.json_parts import owned
 from mpijob_elastic.model.phrases import listed
-from mpijob_elastic.model.wire import owned
 from mpijob_elastic.observe import facts_pod as pod
 
 # The command that gives back the quota of jobs that have ended since.

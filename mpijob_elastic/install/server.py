@@ -27,7 +27,7 @@ from mpijob_elastic.install.objects import (
     read,
 )
 from mpijob_elastic.install.overlays import Overlay
-from mpijob_elastic.kube import errors, wire
+from mpijob_elastic.kube import envelopes, errors
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.kube.resources import NAMESPACES, Resource
@@ -189,7 +189,7 @@ async def metadata(client: ApiReader, path: str, selector: str = "") -> list[Obj
     """Return the metadata of every object in a collection. Raises `errors.KubeError`."""
     return [
         found.metadata
-        for found in await list_objects(client, path, wire.read_stub, selector=selector)
+        for found in await list_objects(client, path, envelopes.read_stub, selector=selector)
     ]
 
 

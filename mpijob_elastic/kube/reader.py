@@ -24,7 +24,7 @@ import msgspec
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
 
-from mpijob_elastic.kube import errors, wire
+from mpijob_elastic.kube import envelopes, errors
 
 T = TypeVar("T")
 
@@ -271,14 +271,14 @@ async def pages(
     query: Mapping[str, str],
     size: int = PAGE,
     limits: Timeouts = USUAL,
-) -> AsyncIterator[wire.Page]:
+) -> AsyncIterator[envelopes.Page]:
     """Give the pages of a list, `size` objects each; `query` selects the objects.
 
     Raises as `ApiReader.get` does, for each page.
     """
     asked = {**query, "limit": str(size)}
     while True:
-        page = await wire.read_page(await client.get(path, query=asked, limits=limits))
+        page = await envelopes.read_page(await client.get(path, query=asked, limits=limits))
         yield page
         if not page.metadata.continue_:
             return
@@ -307,7 +307,7 @@ async def list_objects(
             try:
                 found.append(read(raw))
             except Exception as error:  # noqa: BLE001 - whatever is wrong, it is wrong with this object alone
-                meta = await wire.read_identity(raw)
+                meta = await envelopes.read_identity(raw)
                 log.warning(
                     "%s: left out %s/%s, which cannot be read: %s",
                     path,

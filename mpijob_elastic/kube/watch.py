@@ -31,7 +31,7 @@ from typing import Generic, Never, TypeVar
 
 import msgspec
 
-from mpijob_elastic.kube import errors, wire
+from mpijob_elastic.kube import envelopes, errors
 from mpijob_elastic.kube.meta import Identity, KubeObject, OwnedIdentity, check_cost
 from mpijob_elastic.kube.queue import Backoff
 from mpijob_elastic.kube.reader import PAGE, ApiReader, Timeouts, pages
@@ -211,11 +211,13 @@ class WatchCache(Generic[T]):
                 self._barren = 0
 
     async def _take(self, text: bytes) -> None:
-        line = wire.read_line(text)
+        line = envelopes.read_line(text)
         if line.type == "ERROR":
             raise errors.from_event(line.object)
         if line.type == "BOOKMARK":
-            current = self.store.bookmark(wire.read_stub(line.object).metadata.resource_version)
+            current = self.store.bookmark(
+                envelopes.read_stub(line.object).metadata.resource_version
+            )
         else:
             meta, item = await self._read(line.object)
             gone = line.type == "DELETED"
@@ -235,7 +237,7 @@ class WatchCache(Generic[T]):
             check_cost(raw)
             item = self.decode(raw)
         except Exception as error:  # noqa: BLE001 - whatever is wrong, it is wrong with this object alone
-            meta = await wire.read_identity(raw)
+            meta = await envelopes.read_identity(raw)
             key = (meta.namespace, meta.name)
             # A warning once a list, because the object's author may edit it all day.
             level = logging.DEBUG if key in self._unreadable else logging.WARNING

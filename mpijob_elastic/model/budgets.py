@@ -17,7 +17,7 @@ from mpijob_elastic import names
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.job_facts import JobFacts
-from mpijob_elastic.model.wire import Wire
+from mpijob_elastic.model.json_parts import Wire
 
 # A budget whose selector has more requirements, or a requirement with more values, selects nothing
 # here: little is kept of what any tenant may write.

@@ -18,6 +18,7 @@ from mpijob_elastic import names
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.model.bounds import FEWEST_EXECS, MOST_EXECS, MOST_WORKERS
 from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.json_parts import Owned
 from mpijob_elastic.model.kubexec import is_mapped, mapped
 from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.pod import (
@@ -30,7 +31,6 @@ from mpijob_elastic.model.pod import (
     Worker,
 )
 from mpijob_elastic.model.policy import Policy
-from mpijob_elastic.model.wire import Owned
 
 A = TypeVar("A", bound="Attached")
 

@@ -16,9 +16,9 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.model import bounds, horovodrun, mpijob, phrases, policy, requests
 from mpijob_elastic.model.horovodrun import Launch
+from mpijob_elastic.model.json_parts import Owned, owned, seconds
 from mpijob_elastic.model.mpijob import Container, JobStatus, MPIJob, Profile
 from mpijob_elastic.model.policy import Policy, Problem
-from mpijob_elastic.model.wire import Owned, owned, seconds
 
 _ROLES = (names.ROLE_LAUNCHER, names.ROLE_WORKER)
 # The resources that count as GPUs, as the vendors' device plugins name them: nvidia.com/gpu,

@@ -17,7 +17,7 @@ from mpijob_elastic.kube import meta
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model import requests
 from mpijob_elastic.model.bounds import MOST_INT32
-from mpijob_elastic.model.wire import Managed, Wire
+from mpijob_elastic.model.json_parts import Managed, Wire
 
 Profile = Mapping[str, str]
 # Characters of a container's name, which is a DNS label, and of a profile's path: the texts that

@@ -15,7 +15,7 @@ import msgspec
 
 from mpijob_elastic.kube import meta
 from mpijob_elastic.model import near_names
-from mpijob_elastic.model.wire import seconds
+from mpijob_elastic.model.json_parts import seconds
 
 # Dropped fields that the webhook gives back to the pods.
 PUT_BACK = frozenset({"PodSecurityContext.seccompProfile", "SecurityContext.seccompProfile"})

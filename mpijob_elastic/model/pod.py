@@ -15,9 +15,9 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.model.bounds import MOST_CONTAINERS
+from mpijob_elastic.model.json_parts import Owned, Wire
 from mpijob_elastic.model.kubexec import HeldExecs
 from mpijob_elastic.model.memory import Tries, pod_fingerprint, pod_key
-from mpijob_elastic.model.wire import Owned, Wire
 
 NO_EXECUTE = "NoExecute"
 # https://kubernetes.io/docs/reference/labels-annotations-taints/: set by Kubernetes itself and by

@@ -18,7 +18,7 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import ObjectMeta
-from mpijob_elastic.model.wire import Wire
+from mpijob_elastic.model.json_parts import Wire
 
 Labels = Mapping[str, str]
 

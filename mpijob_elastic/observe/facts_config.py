@@ -14,8 +14,8 @@ from mpijob_elastic import names
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model import bounds, history
 from mpijob_elastic.model.job import ConfigFacts, Role
+from mpijob_elastic.model.json_parts import Managed, Owned, Wire, owned
 from mpijob_elastic.model.memory import expanded
-from mpijob_elastic.model.wire import Managed, Owned, Wire, owned
 
 F = TypeVar("F", ConfigFacts, Role)
 

@@ -12,15 +12,7 @@ from mpijob_elastic import names
 from mpijob_elastic.kube import meta
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model import bounds, policy
-from mpijob_elastic.model.pod import (
-    NO_MARKS,
-    LauncherFacts,
-    LauncherPhase,
-    PodFacts,
-    Toleration,
-    of_driver,
-)
-from mpijob_elastic.model.wire import (
+from mpijob_elastic.model.json_parts import (
     Lifecycle,
     Owned,
     SchedulingGate,
@@ -30,6 +22,14 @@ from mpijob_elastic.model.wire import (
     owned,
     seconds,
     shared,
+)
+from mpijob_elastic.model.pod import (
+    NO_MARKS,
+    LauncherFacts,
+    LauncherPhase,
+    PodFacts,
+    Toleration,
+    of_driver,
 )
 
 # [training-operator] sets labels with this prefix.

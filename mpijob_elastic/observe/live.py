@@ -7,12 +7,12 @@ from dataclasses import replace
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.kube import resources, wire
+from mpijob_elastic.kube import envelopes, resources
 from mpijob_elastic.kube.meta import check_cost
 from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.model.job import ConfigFacts, JobView
+from mpijob_elastic.model.json_parts import owned
 from mpijob_elastic.model.pod import PodFacts
-from mpijob_elastic.model.wire import owned
 from mpijob_elastic.observe import facts_config, facts_pod, views
 
 Judge = Callable[[Iterable[PodFacts]], list[PodFacts]]
@@ -78,7 +78,7 @@ async def _hidden(job: JobView, unread: Iterable[bytes]) -> Mapping[str, PodFact
     """Return what is certain of the pods of a job that cannot be read, by name."""
     found = {}
     for raw in unread:
-        metadata = owned(await wire.read_identity(raw))
+        metadata = owned(await envelopes.read_identity(raw))
         if metadata.job_uid == job.ref.uid:
             found[metadata.name] = facts_pod.read_part(metadata, raw)
     return found

@@ -22,8 +22,8 @@ from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import NODES
 from mpijob_elastic.kube.watch import WatchCache
+from mpijob_elastic.model.json_parts import Owned, Wire, owned
 from mpijob_elastic.model.pod import PodFacts, Signs, Taint, Toleration
-from mpijob_elastic.model.wire import Owned, Wire, owned
 from mpijob_elastic.observe.facts_pod import PodCondition
 
 log = logging.getLogger(__name__)

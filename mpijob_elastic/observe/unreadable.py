@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from mpijob_elastic.kube.meta import OwnedIdentity
 from mpijob_elastic.kube.resources import PODS, Resource
 from mpijob_elastic.kube.watch import Json
+from mpijob_elastic.model.json_parts import owned
 from mpijob_elastic.model.pod import PodFacts
-from mpijob_elastic.model.wire import owned
 from mpijob_elastic.observe import facts_pod
 from mpijob_elastic.observe.watching import JobKey
 

@@ -8,8 +8,8 @@ from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.served import WhileServed
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.json_parts import Fact
 from mpijob_elastic.model.pod import PodFacts
-from mpijob_elastic.model.wire import Fact
 
 F = TypeVar("F", bound=Fact)
 

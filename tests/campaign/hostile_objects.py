@@ -35,7 +35,7 @@ from mpijob_elastic.capabilities.disruption.hook import Evictions
 from mpijob_elastic.capabilities.et_operator.facts import SCALE_INS, SCALE_OUTS, TRAINING_JOBS
 from mpijob_elastic.capabilities.kueue.facts import WORKLOADS
 from mpijob_elastic.decide import decide
-from mpijob_elastic.kube import wire
+from mpijob_elastic.kube import envelopes
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.model import bounds
@@ -471,7 +471,7 @@ class Stage:
     async def _page(self, cache: WatchCache[Any], spoiled: bytes) -> None:
         bad = spoiled.replace(VERSION, b'"5"')
         good = b'{"metadata":{"name":"b","namespace":"default","resourceVersion":"5"}}'
-        page = await wire.read_page(
+        page = await envelopes.read_page(
             b'{"items":[%s,%s,%s],"metadata":{"resourceVersion":"5"}}' % (good, bad, good)
         )
         items = [bytes(item) for item in page.items or ()]

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mpijob_elastic.kube import errors
-from mpijob_elastic.model.wire import seconds
+from mpijob_elastic.model.json_parts import seconds
 from tests.doubles.api import refused
 from tests.doubles.direct import DirectClient, Sent
 

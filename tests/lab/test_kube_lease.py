@@ -19,7 +19,7 @@ import msgspec
 import pytest
 
 from lab.cluster import Cluster
-from mpijob_elastic.kube import wire
+from mpijob_elastic.kube import envelopes
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.meta import ObjectMeta, revision
 from mpijob_elastic.kube.resources import CONFIG_MAPS, LEASES, Resource
@@ -55,7 +55,7 @@ class Record:
         }
         async with client.stream(resource.path(namespace), query=query, silence=120) as lines:
             async for text in lines:
-                line = wire.read_line(text)
+                line = envelopes.read_line(text)
                 if line.type != "BOOKMARK":
                     self.note(msgspec.json.decode(line.object, type=Watched))
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mpijob_elastic.model.wire import timestamp
+from mpijob_elastic.model.json_parts import timestamp
 from tests.lab.job import HOLD, Job, Object, State
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic")]

@@ -18,7 +18,7 @@ from mpijob_elastic.capabilities.et_operator.facts import (
 )
 from mpijob_elastic.decide.actions import normal
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.wire import controller
+from mpijob_elastic.model.json_parts import controller
 from tests.builders import NOW, but, ref
 from tests.product.capabilities.et_operator.requests import scale_in, scale_out, started
 from tests.room_words import Words, short

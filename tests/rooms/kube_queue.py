@@ -11,7 +11,7 @@ from mpijob_elastic.capabilities.kube_queue import wishes as of_kube_queue
 from mpijob_elastic.capabilities.kube_queue.facts import KUBEQUEUE_SUSPEND, HeldJob
 from mpijob_elastic.decide.actions import Note
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.wire import controller
+from mpijob_elastic.model.json_parts import controller
 from tests.builders import but, ref
 from tests.product.capabilities.kube_queue.units import queued, unit
 from tests.product.properties.gated import gated

@@ -8,7 +8,7 @@ from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.capabilities.kueue import actions as of_kueue
 from mpijob_elastic.capabilities.kueue.facts import Asked
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.wire import controller
+from mpijob_elastic.model.json_parts import controller
 from tests.builders import but, ref
 from tests.room_words import Words, asked_of, short
 

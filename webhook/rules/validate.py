@@ -26,10 +26,10 @@ from mpijob_elastic.kube import meta
 from mpijob_elastic.model import near_names, operator_types, phrases
 from mpijob_elastic.model.bounds import LATER, LONGEST_NOTICES
 from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.json_parts import Wire
 from mpijob_elastic.model.mpijob import Metadata, MPIJob
 from mpijob_elastic.model.near_names import StandIn
 from mpijob_elastic.model.operator_types import Dropped, Fault
-from mpijob_elastic.model.wire import Wire
 
 SLOTS_FIELD = "spec.slotsPerWorker"
 # Prefixes that people write instead of ours, without case and anything but letters.

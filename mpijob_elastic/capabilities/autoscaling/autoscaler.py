@@ -33,8 +33,8 @@ from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.kube.meta import Identity, ObjectMeta
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.json_parts import Owned, Reference, Wire, controller, owned
 from mpijob_elastic.model.phrases import listed
-from mpijob_elastic.model.wire import Owned, Reference, Wire, controller, owned
 
 # On the HPA that the controller keeps for a job: the digest of the spec that it was given.
 SPEC_DIGEST = f"{names.PREFIX}spec"

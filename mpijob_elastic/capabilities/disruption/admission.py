@@ -12,8 +12,8 @@ from mpijob_elastic.capabilities.disruption import eviction
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK, Eviction
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.json_parts import Volume, Wire, owned
 from mpijob_elastic.model.mpijob import Condition
-from mpijob_elastic.model.wire import Volume, Wire, owned
 
 KIND = "Eviction"
 # Seconds after which to try the eviction again. client-go tries again by itself, up to ten times,

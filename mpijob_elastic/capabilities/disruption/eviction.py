@@ -11,7 +11,7 @@ import re
 from typing import NamedTuple
 
 from mpijob_elastic.decide.state import SKEW
-from mpijob_elastic.model.wire import seconds, timestamp
+from mpijob_elastic.model.json_parts import seconds, timestamp
 from mpijob_elastic.names import PREFIX
 
 # On a worker pod, written by the webhook and the controller.

@@ -17,7 +17,7 @@ from mpijob_elastic.decide.actions import (
 )
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource
-from mpijob_elastic.model.wire import controller, timestamp
+from mpijob_elastic.model.json_parts import controller, timestamp
 
 # The reason of the condition is this word after `ScalingIn` or `ScalingOut`.
 _ENDS = {SUCCEEDED: "Succeeded", FAILED: "Failed"}

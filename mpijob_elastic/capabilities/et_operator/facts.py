@@ -12,7 +12,7 @@ import msgspec
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model.job_facts import CapabilityFacts
-from mpijob_elastic.model.wire import Owned, Wire, owned, seconds
+from mpijob_elastic.model.json_parts import Owned, Wire, owned, seconds
 
 _resource = partial(Resource, group="kai.alibabacloud.com", version="v1alpha1")
 SCALE_INS = _resource(plural="scaleins", kind="ScaleIn")

@@ -17,9 +17,9 @@ from mpijob_elastic import names
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model.job_facts import CapabilityFacts
+from mpijob_elastic.model.json_parts import Owned, Wire, owned
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.policy import Annotation
-from mpijob_elastic.model.wire import Owned, Wire, owned
 
 # On an MPIJob, written by users: the gang scheduler that takes the job's pods.
 GANG = f"{names.PREFIX}gang"

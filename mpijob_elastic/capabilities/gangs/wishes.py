@@ -36,9 +36,9 @@ from mpijob_elastic.decide.wishes import Leave, LeaveKind, Relaunch
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.json_parts import controller
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Launcher, Worker
-from mpijob_elastic.model.wire import controller
 
 # The author of these wishes.
 AUTHOR = "gangs"

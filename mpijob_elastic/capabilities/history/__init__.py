@@ -15,9 +15,9 @@ from mpijob_elastic.decide.wishes import Wish
 from mpijob_elastic.model import history
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.job_facts import CapabilityFacts
+from mpijob_elastic.model.json_parts import Managed, shared
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.policy import Policy, Problem
-from mpijob_elastic.model.wire import Managed, shared
 
 # [operator] After each event of a pod, the operator writes the status. A write of ours in between
 # is a conflict for it, after which it may put the job off for minutes. So marks wait this many

@@ -16,7 +16,7 @@ from mpijob_elastic import names
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource
 from mpijob_elastic.model.job_facts import CapabilityFacts, JobFacts
-from mpijob_elastic.model.wire import Owned, Reference, Wire, owned, owning_pods
+from mpijob_elastic.model.json_parts import Owned, Reference, Wire, owned, owning_pods
 
 # On an MPIJob, written by users and by KubeQueue: holds new pods back.
 KUBEQUEUE_SUSPEND = "scheduling.x-k8s.io/suspend"

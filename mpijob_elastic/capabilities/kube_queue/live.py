@@ -19,7 +19,7 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from mpijob_elastic.model import requests
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.wire import controller, owner, timestamp
+from mpijob_elastic.model.json_parts import controller, owner, timestamp
 from mpijob_elastic.observe.watching import ByJob, JobKey, Watching
 
 Object = dict[str, Any]

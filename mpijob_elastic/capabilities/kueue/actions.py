@@ -19,7 +19,7 @@ from mpijob_elastic.capabilities.kueue.facts import (
 from mpijob_elastic.decide.actions import Action, Adopt, Delete, PodSet
 from mpijob_elastic.kube.resources import PODS, Resource
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.wire import controller, owner, timestamp
+from mpijob_elastic.model.json_parts import controller, owner, timestamp
 
 Object = dict[str, Any]
 

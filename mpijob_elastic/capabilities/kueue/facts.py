@@ -21,8 +21,8 @@ from mpijob_elastic.decide.demand import WORKERS
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model.job_facts import CapabilityFacts, JobFacts
+from mpijob_elastic.model.json_parts import Owned, Wire, owned, owning_pods, seconds
 from mpijob_elastic.model.mpijob import MPIJob
-from mpijob_elastic.model.wire import Owned, Wire, owned, owning_pods, seconds
 
 # On an MPIJob, written by users.
 LABEL_QUEUE = "kueue.x-k8s.io/queue-name"

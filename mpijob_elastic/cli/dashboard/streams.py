@@ -26,8 +26,8 @@ from mpijob_elastic.kube.reader import ApiReader, Timeouts
 from mpijob_elastic.kube.resources import EVENTS, MPI_JOBS, PODS
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.json_parts import seconds
 from mpijob_elastic.model.kubexec import Exec
-from mpijob_elastic.model.wire import seconds
 
 # Seconds after which an empty line shows that a stream lives.
 HEARTBEAT = 2.0

@@ -15,7 +15,7 @@ from mpijob_elastic.cli.jobs import leader
 from mpijob_elastic.kube.lease import LeaseObject, LeaseTimes
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model import phrases
-from mpijob_elastic.model.wire import seconds
+from mpijob_elastic.model.json_parts import seconds
 from mpijob_elastic.observe import registration
 
 # Seconds without a renewal after which a command does not wait for a controller.

@@ -11,15 +11,15 @@ from typing import TypeVar
 import msgspec
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.kube import errors, wire
+from mpijob_elastic.kube import envelopes, errors
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.kube.resources import BUDGETS, EVENTS, MPI_JOBS, NODES, PODS
 from mpijob_elastic.model import budgets, pod_labels
 from mpijob_elastic.model.budgets import BudgetFacts
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.json_parts import seconds
 from mpijob_elastic.model.pod import PodFacts
-from mpijob_elastic.model.wire import seconds
 from mpijob_elastic.observe import facts_pod
 from mpijob_elastic.observe.nodes import reading
 
@@ -142,7 +142,7 @@ async def surplus(client: ApiReader, view: JobView) -> dict[str, float]:
             PODS.path(view.namespace), query=query, silence=SILENT_FOR
         ) as lines:
             async for line in lines:
-                pod = facts_pod.read(wire.read_line(line).object)
+                pod = facts_pod.read(envelopes.read_line(line).object)
                 index = names.worker_index(pod.metadata.name, job=view.name)
                 if (
                     index is not None

@@ -12,7 +12,7 @@ from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import LEASES
 from mpijob_elastic.model import phrases
-from mpijob_elastic.model.wire import seconds
+from mpijob_elastic.model.json_parts import seconds
 
 NO_HOLDER = "no controller of mpijob-elastic is the leader"
 NOBODY = "no controller of mpijob-elastic is running"

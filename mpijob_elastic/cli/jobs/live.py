@@ -27,7 +27,7 @@ from mpijob_elastic.decide.shown import Reading, ReadingOf
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.kube.watch import WatchCache
-from mpijob_elastic.model.wire import Fact
+from mpijob_elastic.model.json_parts import Fact
 
 F = TypeVar("F", bound=Fact)
 # Namespace and name of a job.

@@ -24,7 +24,7 @@ from mpijob_elastic.diagnosis.logged_ranks import Lives, printed_rank
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import PODS
-from mpijob_elastic.model.wire import seconds, timestamp
+from mpijob_elastic.model.json_parts import seconds, timestamp
 from mpijob_elastic.telemetry import terminal
 from mpijob_elastic.telemetry.terminal import say
 

@@ -29,9 +29,9 @@ from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model import mpijob, phrases
 from mpijob_elastic.model.job import ConfigFacts, JobView, Role
 from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.json_parts import Fact, Owned
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.pod import PodFacts
-from mpijob_elastic.model.wire import Fact, Owned
 from mpijob_elastic.observe import facts_config, facts_pod, views
 from mpijob_elastic.observe.facts_pod import ContainerStatus, PodStatus, decode, ends
 

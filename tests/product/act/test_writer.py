@@ -41,8 +41,8 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.json_parts import controller
 from mpijob_elastic.model.memory import Tries
-from mpijob_elastic.model.wire import controller
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import NOW, but, config, job, launcher, pods, ref, worker
 from tests.doubles.api import Object, TinyApi, merged

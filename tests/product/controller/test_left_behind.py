@@ -4,8 +4,8 @@ import pytest
 
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.controller.reconcile import end_ranks
+from mpijob_elastic.model.json_parts import Owned
 from mpijob_elastic.model.pod import PodFacts
-from mpijob_elastic.model.wire import Owned
 from mpijob_elastic.observe.watching import JobKey
 
 KEY, DELETED_AT = JobKey("n", "train"), 1000.0

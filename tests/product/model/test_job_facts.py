@@ -11,7 +11,7 @@ from mpijob_elastic.capabilities.run_policy import RUN_POLICY
 from mpijob_elastic.decide import derive
 from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.wire import is_news
+from mpijob_elastic.model.json_parts import is_news
 from mpijob_elastic.names import SUSPEND
 
 

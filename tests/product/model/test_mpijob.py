@@ -8,8 +8,8 @@ import pytest
 
 from mpijob_elastic import capabilities
 from mpijob_elastic.model import mpijob
+from mpijob_elastic.model.json_parts import seconds
 from mpijob_elastic.model.mpijob import MPIJob
-from mpijob_elastic.model.wire import seconds
 from tests.product.webhook.objects import mpi_job
 
 

@@ -13,7 +13,7 @@ from mpijob_elastic.capabilities.disruption import signs as disruption_signs
 from mpijob_elastic.capabilities.disruption.eviction import RETRIED_WITHIN, Eviction
 from mpijob_elastic.capabilities.disruption.signs import BadSign, Sign
 from mpijob_elastic.model import phrases, requests
-from mpijob_elastic.model.wire import shared
+from mpijob_elastic.model.json_parts import shared
 
 
 @pytest.mark.parametrize(

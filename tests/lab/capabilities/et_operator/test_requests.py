@@ -23,7 +23,7 @@ from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.resources import EVENTS, MPI_JOBS, Resource
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
-from mpijob_elastic.model.wire import controller
+from mpijob_elastic.model.json_parts import controller
 from tests.lab.command_line import CommandLine
 from tests.lab.definitions import definition
 from tests.lab.job import Job, Object

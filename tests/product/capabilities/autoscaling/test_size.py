@@ -15,10 +15,10 @@ from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Scaling
 from mpijob_elastic.capabilities.kueue.facts import NO_QUEUE, Queue
 from mpijob_elastic.decide import capability, decide, derive
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.json_parts import Owned
 from mpijob_elastic.model.memory import Memory, SizeChange
 from mpijob_elastic.model.pod import LauncherPhase, Worker
 from mpijob_elastic.model.policy import Policy
-from mpijob_elastic.model.wire import Owned
 from tests.builders import (
     LONG_AGO,
     NOW,

@@ -13,7 +13,7 @@ from mpijob_elastic.capabilities.et_operator.facts import (
     ScaleRequest,
 )
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.wire import Owned
+from mpijob_elastic.model.json_parts import Owned
 from tests.builders import NOW, but, job, pods
 
 

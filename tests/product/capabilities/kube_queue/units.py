@@ -5,8 +5,8 @@ from typing import Any
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kube_queue import KubeQueue
 from mpijob_elastic.capabilities.kube_queue.facts import QueueUnit
+from mpijob_elastic.model.json_parts import Owned
 from mpijob_elastic.model.pod import LauncherPhase
-from mpijob_elastic.model.wire import Owned
 from tests.builders import Story, job, launcher, pending
 
 SUSPENDED = (names.GATE_SUSPENDED,)

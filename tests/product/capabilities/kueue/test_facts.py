@@ -9,7 +9,7 @@ import pytest
 
 from mpijob_elastic.capabilities.kueue import facts
 from mpijob_elastic.capabilities.kueue.facts import Asked, Workload, named, places
-from mpijob_elastic.model.wire import Owned
+from mpijob_elastic.model.json_parts import Owned
 from tests.builders import job
 
 

@@ -23,7 +23,7 @@ from mpijob_elastic.decide import decide
 from mpijob_elastic.decide.actions import PodSet, Ungate
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.model.wire import Owned
+from mpijob_elastic.model.json_parts import Owned
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import JOB, NOW, job, ref
 from tests.doubles.api import Object, TinyApi

@@ -7,7 +7,7 @@ import pytest
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue.facts import WORKLOADS
 from mpijob_elastic.kube.resources import CONFIG_MAPS, PODS
-from mpijob_elastic.model.wire import timestamp
+from mpijob_elastic.model.json_parts import timestamp
 from tests.doubles.api import Object
 from tests.queued_cluster import NAMESPACE, Cluster, holds, running
 from tests.queued_histories import ROUND, History

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from mpijob_elastic.kube import meta, wire
+from mpijob_elastic.kube import envelopes, meta
 
 OBJECT = b'{"metadata":{"name":"a","resourceVersion":"7"}}'
 
@@ -14,10 +14,10 @@ OBJECT = b'{"metadata":{"name":"a","resourceVersion":"7"}}'
     [b'{"type":"%s","object":%s}', b'{"type":"%s","object":%s}\r', b'{"type": "%s", "object": %s}'],
 )
 def test_an_envelope_is_read_in_any_form(kind: str, form: bytes) -> None:
-    line = wire.read_line(form % (kind.encode(), OBJECT))
+    line = envelopes.read_line(form % (kind.encode(), OBJECT))
     assert (line.type, bytes(line.object)) == (kind, OBJECT)
-    assert wire.read_stub(line.object).metadata.resource_version == "7"
-    assert wire.read_line(b'{"object":%s,"type":"%s"}' % (OBJECT, kind.encode())) == line
+    assert envelopes.read_stub(line.object).metadata.resource_version == "7"
+    assert envelopes.read_line(b'{"object":%s,"type":"%s"}' % (OBJECT, kind.encode())) == line
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_an_envelope_is_read_in_any_form(kind: str, form: bytes) -> None:
 )
 def test_what_is_no_line_is_refused_before_anything_is_made_of_it(text: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
-        wire.read_stub(wire.read_line(text).object)
+        envelopes.read_stub(envelopes.read_line(text).object)
 
 
 DEEP = (
@@ -48,7 +48,7 @@ DEEP = (
     [b'{"metadata":{"continue":"x"},"items":[%s]}', b'{"items":[%s],"metadata":{"continue":"x"}}'],
 )
 async def test_a_page_with_a_deep_object_gives_its_items(page: bytes) -> None:
-    found = await wire.read_page(page % b",".join([OBJECT, DEEP, OBJECT]))
+    found = await envelopes.read_page(page % b",".join([OBJECT, DEEP, OBJECT]))
     assert found.metadata.continue_ == "x"
     assert [bytes(item) for item in found.items or ()] == [OBJECT, DEEP, OBJECT]
 
@@ -77,7 +77,7 @@ async def test_a_page_with_a_deep_object_gives_its_items(page: bytes) -> None:
     ],
 )
 async def test_the_identity_is_read(text: bytes, identity: tuple[str, str]) -> None:
-    found = await wire.read_identity(text)
+    found = await envelopes.read_identity(text)
     assert (found.name, found.uid) == identity
 
 
