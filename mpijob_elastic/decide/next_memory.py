@@ -133,7 +133,7 @@ def is_due(state: JobState, config: Config, new: Memory) -> bool:
         return False
     if old is not None and state.memory_known:
         return _has_news(old, new)
-    # The list has no history: a worker that is not in it may have been in it a moment ago.
+    # Nothing is known of the list before: a worker that is not in it may have been a moment ago.
     if view.driver_running or view.host_of or view.surplus:
         return True
     return _has_news(Memory(), new)

@@ -102,7 +102,7 @@ class Leave(Wish):
     kind: LeaveKind
     #: The reason, in words.
     why: str
-    #: The cause, in a word for the history; "" if the state of the worker tells the cause.
+    #: The cause, in a word; "" if the state of the worker tells the cause.
     cause: str = ""
     #: The earliest time of a REPLACE (seconds since the epoch).
     after: float = 0.0

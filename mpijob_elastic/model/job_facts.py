@@ -37,7 +37,7 @@ class SizeRule:
     chooses: bool
     #: The MPIJob asks for something that needs an elastic job.
     needs_elastic: bool
-    #: The cause of the sizes that it sets, in a word for the history.
+    #: The cause of the sizes that it sets, in a word.
     cause: str
 
 
