@@ -19,10 +19,11 @@ CORE = (
     "telemetry",
     "names.py",
 )
+ROOMS = sorted(path.parent.name for path in (ROOT / "capabilities").glob("*/__init__.py"))
+# A capability is called as its folder is; these have other words.
 WORDS = {
     "autoscaling": r"autoscal|\bhpas?\b|scale.timeout",
     "disruption": r"karpenter|nvsentinel|hyperpod",
-    "et_operator": r"et.?operator",
     "gangs": r"koord|volcano|coschedul|pod.?group|gang",
     "history": r"\bhistor",
     "kube_queue": r"kube.?queue|queue.?unit",
@@ -60,9 +61,9 @@ def files(part: str) -> list[Path]:
 
 
 @pytest.mark.parametrize("part", CORE)
-@pytest.mark.parametrize("room", WORDS)
+@pytest.mark.parametrize("room", ROOMS)
 def test_no_word_of_a_capability_stands_in_the_core(room: str, part: str) -> None:
-    words = re.compile(WORDS[room], re.IGNORECASE)
+    words = re.compile(WORDS.get(room, room.replace("_", ".?")), re.IGNORECASE)
     found = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
         for path in files(part)
@@ -74,8 +75,8 @@ def test_no_word_of_a_capability_stands_in_the_core(room: str, part: str) -> Non
     assert not found
 
 
-def test_each_capability_has_its_words() -> None:
-    assert {path.parent.name for path in (ROOT / "capabilities").glob("*/__init__.py")} == {*WORDS}
+def test_words_are_of_capabilities() -> None:
+    assert {*WORDS} <= {*ROOMS}
 
 
 def test_capabilities_are_folders_beside_their_lists() -> None:
