@@ -1,5 +1,6 @@
 """The four manifests of et-operator's README on a real API server, and what else becomes of ScaleIns and ScaleOuts."""
 
+import asyncio
 import contextlib
 import json
 from collections.abc import Iterator
@@ -158,7 +159,7 @@ async def convert(job: Job, lab: CommandLine, tmp_path: Path) -> None:
     """Create the job that `upgrade convert` makes of the README's."""
     path = tmp_path / "training_job.yaml"
     path.write_text(TRAINING_JOB)
-    _, converted, _ = lab.streams("upgrade", "convert", str(path))
+    _, converted, _ = await asyncio.to_thread(lab.streams, "upgrade", "convert", str(path))
     await job.client.create_object(MPI_JOBS.path(job.namespace), body=yaml.safe_load(converted))
 
 
