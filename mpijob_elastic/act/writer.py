@@ -2,8 +2,9 @@
 
 An action has its precondition. A ConfigMap is written at the resourceVersion that was decided on. A
 pod is deleted at its uid and resourceVersion as just read. The answer of the API server goes to
-`Seen` at once, so the next decision sees the new state. A refusal is raised, and the queue has the
-job looked at again.
+`Seen` at once, so the next decision sees the new state. Every error is raised; the reconciler tells
+refusals, which hold back one action, from conflicts, which outdate the plan, and from an absent
+server (`kube.errors.is_refusal`).
 """
 
 import asyncio

@@ -21,7 +21,7 @@ from mpijob_elastic.telemetry.metrics import Metrics
 
 # Each try costs a write and the API server's calls for it, and a write that a policy refuses may
 # stay refused.
-RETRY = Backoff(first=1.0, longest=30.0)
+WRITE_RETRY = Backoff(first=1.0, longest=30.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +160,7 @@ class Refusals:
         """Remember a refusal; return a notice of it at the REFUSED_OFTEN-th time, else None."""
         refused = self._found.setdefault(key, {}).setdefault(occasion(action), _Refused())
         refused.count += 1
-        refused.again_at = self.clock() + RETRY.delay(refused.count, self.random)
+        refused.again_at = self.clock() + WRITE_RETRY.delay(refused.count, self.random)
         if refused.count != REFUSED_OFTEN:
             return None
         what, _, _ = action.says().partition("\n")
@@ -246,7 +246,7 @@ class ScaleTimes:
         belong = [
             worker
             for worker in state.workers
-            if worker.published and worker.wanted and worker.ready and not worker.leaves
+            if worker.published and worker.wanted and worker.ready and not worker.moves_now
         ]
         published = len(belong) == len(state.view.host_of) == state.view.replicas
         phases = {

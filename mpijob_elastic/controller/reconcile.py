@@ -107,7 +107,7 @@ class Reconciler:
         """Carry out the plan; return True if anything was written.
 
         A refused action holds back only the actions that need it. A conflict is raised after all
-        actions were tried.
+        actions were tried. If the server is away, the first action says so, and no other is tried.
         """
         self.scales.watch(key, state, due)
         self.refusals.keep(key, due.actions)
@@ -143,10 +143,7 @@ class Reconciler:
         try:
             await self.writer.perform(view, action)
         except errors.KubeError as error:
-            is_conflict = isinstance(error, errors.Conflict) and not isinstance(
-                error, errors.AlreadyExists
-            )
-            if errors.is_away(error) or is_conflict:
+            if not errors.is_refusal(error):
                 raise
             note = self.refusals.add(key, action, error)
             log.log(

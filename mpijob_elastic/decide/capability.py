@@ -80,7 +80,7 @@ class Capability(Attached):
         return ()
 
     def remember(self, _state: JobState, _published: Collection[str]) -> Iterable[Record]:
-        """Yield all that the job's memory shall hold for the capability while these pods are published.
+        """Yield all that the memory shall hold for the capability while these pods are published.
 
         It is asked in each decision. A record that is not yielded is forgotten with the next write.
         """

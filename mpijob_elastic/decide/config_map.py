@@ -79,7 +79,7 @@ def _may_be_unheard(state: JobState) -> bool:
 
     Nearly always neither holds, so nothing else is looked at.
     """
-    for worker in state.leaving:
+    for worker in state.to_delete:
         was_looked_at = worker.pod.opaque or worker.pod.probe.asked_at > 0.0
         if was_looked_at and worker.pod.probe.idle_at is None:
             return True
@@ -144,7 +144,7 @@ class Repetition(NamedTuple):
 
 def _repetition(state: JobState, shown_at: float) -> Repetition:
     """Return the repetition of the touch of `shown_at` that is due now."""
-    if not any(drain.may_be_busy(worker) for worker in state.leaving):
+    if not any(drain.may_be_busy(worker) for worker in state.to_delete):
         return Repetition()
     if reminders.may_remind(state):
         return Repetition()  # a reminder brings a touch of its own

@@ -69,10 +69,10 @@ def derive(view: JobView, *, now: float) -> JobState:
         size = suspend.size(view)
         view = view if size == view.replicas else replace(view, replicas=size)
     moment = _moment(view, wishes, now=now)
-    idle = lost_ranks.idle(moment)
-    lost = idle
-    if idle:
-        lost = idle - lost_ranks.given_up(moment)
+    rankless = lost_ranks.rankless(moment)
+    lost = rankless
+    if rankless:
+        lost = rankless - lost_ranks.given_up(moment)
     pods = _Pods(lost=lost)
     if wishes.leaves:
         going = moves.going(view, wishes)
@@ -84,8 +84,8 @@ def derive(view: JobView, *, now: float) -> JobState:
         **vars(moment),
         workers=workers,
         by_name={worker.name: worker for worker in workers},
-        leaving=_leaving(moment, workers),
-        idle=idle,
+        to_delete=_to_delete(moment, workers),
+        rankless=rankless,
         cut_off=cut_off,
         settled_at=host_list.settled_at(moment),
         resume_at=resume_at,
@@ -282,7 +282,7 @@ def _replaced_at(moment: Moment, pod: Worker, leave: Leave | None) -> float | No
     return max(at, leave.after)
 
 
-def _leaving(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[WorkerState, ...]:
+def _to_delete(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[WorkerState, ...]:
     """Return the workers to delete sooner or later, in this order, each group highest index first.
 
     They are surplus, or failed, or on a node that is gone or about to go. Last come workers that
@@ -313,7 +313,7 @@ def _troubled(view: JobView, wanted: list[WorkerState]) -> list[WorkerState]:
     """Return the wanted workers that are to be made again."""
     troubled = [worker for worker in wanted if worker.goal is not _STAY]
     replaced = [worker for worker in troubled if worker.goal is Goal.REPLACE]
-    moved = [worker for worker in troubled if worker.leaves and not worker.published]
+    moved = [worker for worker in troubled if worker.moves_now and not worker.published]
     if view.policy.replace_failed_workers is False:
         # Another controller deletes the workers that it moves.
         return [*replaced, *(worker for worker in moved if worker.release)]

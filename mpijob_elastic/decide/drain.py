@@ -2,13 +2,17 @@
 
 Safety rules 2 and 3. A worker is deletable once discover_hosts.sh no longer names it and nothing
 trains in it. Each of these is enough:
-- it was never named;
-- no node had taken its pod, or its node is gone;
+- its node is gone;
 - the pod has terminated;
 - no driver can run;
+- no node had taken its pod;
+- it was never named;
 - exec has shown nothing but its main process since the launcher knows that it leaves;
 - its drain deadline has passed;
 - somebody waits for it, and for the drain-timeout its launcher could not be told (see overdue).
+
+As long as nothing is known of the list before this one, only the first three hold: any worker may
+have been named a moment ago.
 
 A worker that the size asks for again does not leave, so a scale-out cancels a drain by itself. A
 node that is to stay after all cancels a drain, too (see disruption).
@@ -115,12 +119,13 @@ def _is_to_be_told(worker: WorkerState) -> bool:
     return worker.release is not None and _has_drained(worker) and not worker.pod.probe.told
 
 
-def deadline(view: JobView, began: float) -> float:
+def deadline(view: JobView, counts_from: float) -> float:
     """Return the time from which a worker may be deleted whatever runs in it.
 
-    `began` is the time from which the launcher knows that the worker leaves.
+    `counts_from` is the time from which the launcher knows that the worker leaves, or from which
+    this process has known that if it is later.
     """
-    return began + view.policy.drain_timeout
+    return counts_from + view.policy.drain_timeout
 
 
 def left(moment: Moment, worker: Worker) -> Left | None:
@@ -158,16 +163,17 @@ def of(moment: Moment, pod: str, found: Left, probe: Probe) -> Drain:
     began = moment.known_since(found) if moment.drains_count else None
     if began is None:
         return Drain(since=found.at)
-    seen_at, seen = began, moment.view.drains_seen
-    if seen is not None:
+    counts_from = began
+    if moment.view.drains_seen is not None:
         # The drain counts from the moment at which this process first saw it, if that is later than
         # `began`: clocks step and differ.
-        seen_at = max(began, moment.now - seen.get((pod, began), 0.0))
+        seen_for = moment.view.drains_seen.get((pod, began), 0.0)
+        counts_from = max(began, moment.now - seen_for)
     return Drain(
         since=found.at,
         began=began,
-        deadline=deadline(moment.view, seen_at),
-        drained=_was_idle(probe, since=seen_at, now=moment.now),
+        deadline=deadline(moment.view, counts_from),
+        drained=_was_idle(probe, since=counts_from, now=moment.now),
     )
 
 
@@ -202,7 +208,7 @@ def leave(state: JobState) -> Leaving:
     removals: list[Removal] = []
     released: list[ReleaseWorker] = []
     waiting: list[WorkerState] = []
-    for worker in state.leaving:
+    for worker in state.to_delete:
         outcome = _outcome(state, worker)
         if not outcome:
             waiting.append(worker)

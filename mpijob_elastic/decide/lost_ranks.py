@@ -107,7 +107,7 @@ def _forgiven_after(last: Tries) -> float:
     return FORGIVEN_AFTER
 
 
-def idle(moment: Moment) -> frozenset[str]:
+def rankless(moment: Moment) -> frozenset[str]:
     """Return the published pods whose rank is lost, whether they are given up or not."""
     if all(worker.probe.idle_at is None for worker in moment.view.workers):
         return frozenset()
@@ -130,7 +130,7 @@ def given_up(moment: Moment) -> frozenset[str]:
 def tries(state: JobState, removed: Collection[str]) -> Mapping[str, Tries]:
     """Return the count of lost ranks by pod name, once `removed` are out of the list."""
     counted = dict(state.losses)
-    for pod in state.idle:
+    for pod in state.rankless:
         last = state.losses.get(pod)
         count = last.count if last else 0
         if pod in removed or count == len(RENAMED.delays):

@@ -60,7 +60,7 @@ def _unwanted(state: JobState) -> Iterator[str]:
     A worker that failed and a launcher that a queue stopped were deleted to come back.
     """
     for worker in state.workers:
-        if worker.leaves or worker.stopped or not worker.wanted:
+        if worker.moves_now or worker.stopped or not worker.wanted:
             yield worker.name
     launcher = state.view.launcher
     if launcher is not None and (state.wishes.suspend or not state.view.driver_running):

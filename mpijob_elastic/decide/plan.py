@@ -219,9 +219,10 @@ def _running(state: JobState, config: Config, role: Role) -> Plan:
         return _put_together(state, [grown, notices.tell(state), *waits, *gone])
     steps: list[AnyStep] = [grown, *capability.own_writes(state, When.BEFORE_START), change]
     steps.append(Step(again_at=_wake_at(state)))
-    if change.write and not change.write.reminds and WriteConfig not in view.refused:
-        # Every step below relies on the list that is published now. This is the usual change, so
-        # nothing else is looked at.
+    changes_list = change.write is not None and not change.write.reminds
+    if changes_list and WriteConfig not in view.refused:
+        # Every step below relies on the list that is published: the steps wait for the new list. If
+        # the list cannot be written, the old list stays in force, and the steps go by it.
         return _put_together(state, [*steps, *map(Step, _overdue_deletions(state))])
     return _put_together(state, [*steps, *_after_the_list(state, config)])
 
@@ -245,7 +246,7 @@ def _after_the_list(state: JobState, config: Config) -> list[AnyStep]:
     if not (view.driver_running or suspended):
         steps.append(launcher_start.recreate(state, config))
     # Workers go once they are out of the list that the launcher was shown.
-    if state.leaving:
+    if state.to_delete:
         steps += _leaving(state)
     # Execs into workers that are gone are ended, so that the driver waits for nobody.
     if view.launcher and view.launcher.held.frozen:

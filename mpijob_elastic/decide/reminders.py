@@ -172,12 +172,12 @@ def _is_whole(state: JobState) -> bool:
 
 def _unheard(state: JobState, shown_at: float) -> list[WorkerState]:
     """Return the workers that show that rank 0 may not have heard of the list."""
-    leaving = [worker for worker in state.leaving if drain.may_be_busy(worker)]
-    waits = [worker for worker in leaving if not _is_overdue(worker, now=state.now)]
+    leaving = [worker for worker in state.to_delete if drain.may_be_busy(worker)]
+    waits = [worker for worker in leaving if not _is_past_deadline(worker, now=state.now)]
     return [*waits, *_unused(state, shown_at)]
 
 
-def _is_overdue(worker: WorkerState, *, now: float) -> bool:
+def _is_past_deadline(worker: WorkerState, *, now: float) -> bool:
     """Tell whether the drain deadline of a worker has passed, so that the worker is deleted now."""
     if worker.drain is None or worker.drain.deadline is None:
         return False

@@ -233,7 +233,7 @@ class WorkerState:
         return self.goal in _ELSEWHERE
 
     @property
-    def leaves(self) -> bool:
+    def moves_now(self) -> bool:
         """True if the worker is to train elsewhere, and to leave now."""
         return self.goal is Goal.MOVE
 
@@ -365,10 +365,10 @@ class JobState(Moment):
     workers: tuple[WorkerState, ...]
     #: The same workers, by the name of their pod.
     by_name: Mapping[str, WorkerState]
-    #: The workers that are to be deleted, in this order.
-    leaving: tuple[WorkerState, ...]
+    #: The workers that are to be deleted once that is safe, in this order; some are being deleted.
+    to_delete: tuple[WorkerState, ...]
     #: The published pods whose rank is lost, whether they are given up or not.
-    idle: frozenset[str]
+    rankless: frozenset[str]
     #: The published pods whose node is gone and that may leave the list.
     cut_off: frozenset[str]
     #: The earliest time of the next change of the list that is ours to time; 0 while no driver can
@@ -393,7 +393,7 @@ class JobState(Moment):
             return "Queued" if view.facts.queued else ""
         if not view.elastic or not view.driver_running or not view.facts.size_known:
             return ""
-        if any(worker.drain for worker in self.leaving):
+        if any(worker.drain for worker in self.to_delete):
             return "Draining"
         return "Scaling" if self._is_scaling else ""
 

@@ -143,7 +143,7 @@ def _is_free(state: JobState, pod: Launcher | Worker) -> bool:
     name = pod.ref.name
     if not pod.facts.held_back or name in state.wishes.held:
         return False
-    return not pod.facts.deleting and state.by_name.get(name) not in state.leaving
+    return not pod.facts.deleting and state.by_name.get(name) not in state.to_delete
 
 
 def _gated(pod: Launcher | Worker) -> Gated:
@@ -164,7 +164,7 @@ def _has_to_wait(state: JobState) -> bool:
     """Tell whether workers still have to drain, and can drain."""
     if state.overdue or _cannot_learn(state):
         return False
-    surplus = [worker for worker in state.leaving if not worker.wanted]
+    surplus = [worker for worker in state.to_delete if not worker.wanted]
     if not state.view.host_of:
         # While the list is empty no drain begins, so the wait for a worker that left an earlier
         # list would be in vain.

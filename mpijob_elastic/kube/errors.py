@@ -114,6 +114,17 @@ def is_away(error: KubeError) -> bool:
     return isinstance(error, Unreachable | Unconfigured)
 
 
+def is_refusal(error: KubeError) -> bool:
+    """Return True if the API server refused this request, and may well accept others.
+
+    An `AlreadyExists` is a refusal. Any other conflict is none, because it says that the request
+    came from an outdated object.
+    """
+    if isinstance(error, AlreadyExists):
+        return True
+    return not isinstance(error, Conflict) and not is_away(error)
+
+
 def from_event(status: bytes) -> ApiError:
     """Return the error for the Status object in a watch event of type ERROR."""
     code = msgspec.json.decode(status, type=_Status).code

@@ -57,13 +57,13 @@ class Backoff:
 K = TypeVar("K", bound=Hashable)
 
 # A conflict needs only a fresh look at once; a lasting failure is retried once a minute.
-RETRY = Backoff(first=0.05, longest=60.0)
+JOB_RETRY = Backoff(first=0.05, longest=60.0)
 
 
 class WorkQueue(Generic[K]):
     """Keys to work on. Create it while the event loop runs."""
 
-    def __init__(self, *, random: Random, retry: Backoff = RETRY) -> None:
+    def __init__(self, *, random: Random, retry: Backoff = JOB_RETRY) -> None:
         self._random = random
         self._retry = retry
         self._loop = asyncio.get_running_loop()

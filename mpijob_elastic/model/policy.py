@@ -1,6 +1,7 @@
 """The policy of a job: the user's annotations on its MPIJob, parsed.
 
-Admission rejects bad values. A value that missed admission is a `Problem`, and its default holds.
+The webhook (`webhook.rules.validate`) rejects bad values that an edit brings. A value that missed
+the webhook is a `Problem`, and its default holds.
 """
 
 from collections.abc import Callable, Iterable, Mapping

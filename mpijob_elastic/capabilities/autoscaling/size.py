@@ -236,4 +236,4 @@ def _is_whole(state: JobState) -> bool:
         pod in published and pod in state.by_name and state.by_name[pod].ready
         for pod in view.wanted_names
     )
-    return all(ready) and not state.leaving
+    return all(ready) and not state.to_delete

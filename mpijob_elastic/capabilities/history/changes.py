@@ -313,7 +313,7 @@ def _trained(state: JobState, change: Change) -> Change:
 def _cut(state: JobState, change: Change) -> Change:
     over = (
         worker.drain.deadline
-        for worker in state.leaving
+        for worker in state.to_delete
         if worker.drain and worker.drain.deadline is not None
     )
     if not any(at <= state.now for at in over):

@@ -130,7 +130,7 @@ async def test_what_is_refused_is_tried_ever_later_and_told_once() -> None:
         api.clock += waits[-1]
     assert waits[0] <= 1.0
     assert waits[:5] == sorted(waits[:5])
-    assert per_job_state.RETRY.longest / 2 <= waits[-1] <= per_job_state.RETRY.longest
+    assert per_job_state.WRITE_RETRY.longest / 2 <= waits[-1] <= per_job_state.WRITE_RETRY.longest
     [said] = api.said
     assert said.startswith("Refused: not done: ask queue team for quota with the Workload")
     assert "a policy says no" in said

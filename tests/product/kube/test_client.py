@@ -99,6 +99,26 @@ def test_a_server_that_says_that_admission_is_slow_is_not_away(
     assert errors.is_away(error) is away
 
 
+@pytest.mark.parametrize(
+    ("error", "is_refusal"),
+    [
+        (refused(403, "Forbidden"), True),
+        (refused(422, "Invalid"), True),
+        (refused(404, "NotFound"), True),
+        (refused(500, "InternalError"), True),
+        (refused(504, "Timeout"), True),
+        (refused(409, "AlreadyExists"), True),
+        (refused(409, "Conflict"), False),
+        (refused(503, "ServiceUnavailable"), False),
+        (errors.Unreachable("no answer"), False),
+    ],
+)
+def test_what_one_object_is_refused_says_nothing_of_others(
+    error: errors.KubeError, is_refusal: bool
+) -> None:
+    assert errors.is_refusal(error) is is_refusal
+
+
 async def test_a_lost_answer_is_unreachable_though_the_write_took_place(
     api: TinyApi, proxy: FaultProxy, client: ApiWriter
 ) -> None:

@@ -305,8 +305,8 @@ def test_the_order_of_capabilities_decides_no_more_than_who_speaks_first(seed: i
         other.view.replicas,
         other.wishes.held.keys(),
     )
-    assert [(worker.wanted, worker.leaves) for worker in one.workers] == [
-        (worker.wanted, worker.leaves) for worker in other.workers
+    assert [(worker.wanted, worker.moves_now) for worker in one.workers] == [
+        (worker.wanted, worker.moves_now) for worker in other.workers
     ]
 
 

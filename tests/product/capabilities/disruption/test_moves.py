@@ -44,7 +44,7 @@ def at_least(count: int) -> Policy:
 
 def leaving(view: JobView, *, now: float = NOW) -> tuple[str, ...]:
     """Pods that should not be published any more."""
-    return those(view, lambda worker: worker.leaves, now=now)
+    return those(view, lambda worker: worker.moves_now, now=now)
 
 
 NEW: dict[str, Any] = {"ready_at": NOW - 29}
@@ -105,7 +105,7 @@ def test_workers_whose_quota_kueue_wants_back_are_about_to_leave_too() -> None:
     assert leaving(view) == ()
     assert does(view) == "publish 0 1 (Draining); ready launcher"
     after = view.but(config=config(pods(0, 1)))
-    assert [one.name for one in derive(after, now=NOW).leaving] == [*pods(3, 2)]
+    assert [one.name for one in derive(after, now=NOW).to_delete] == [*pods(3, 2)]
 
 
 def test_a_newcomer_is_waited_for_and_then_the_last_leaves() -> None:
