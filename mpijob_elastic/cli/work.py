@@ -15,8 +15,6 @@ PLACES = {
     "api_server": "mpijob_elastic.install.server",
     "canary": "upgrade.canary",
     "capabilities": "mpijob_elastic.capabilities",
-    "write_change": "mpijob_elastic.cli.jobs.write_change",
-    "size_request": "mpijob_elastic.cli.jobs.size_request",
     "client": "mpijob_elastic.kube.client",
     "connection": "mpijob_elastic.cli.connection",
     "conversion_files": "upgrade.conversion_files",
@@ -37,6 +35,7 @@ PLACES = {
     "scale": "upgrade.scale",
     "scripted": "mpijob_elastic.cli.jobs.scripted",
     "show": "mpijob_elastic.cli.jobs.show",
+    "size_request": "mpijob_elastic.cli.jobs.size_request",
     "snapshot": "mpijob_elastic.cli.jobs.snapshot",
     "submit": "mpijob_elastic.cli.jobs.submit",
     "table": "mpijob_elastic.cli.jobs.table",
@@ -44,6 +43,7 @@ PLACES = {
     "uninstall": "upgrade.uninstall",
     "watch": "mpijob_elastic.cli.jobs.watch",
     "webhook": "webhook.server",
+    "write_change": "mpijob_elastic.cli.jobs.write_change",
 }
 
 if TYPE_CHECKING:

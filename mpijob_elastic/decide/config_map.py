@@ -28,7 +28,7 @@ from mpijob_elastic.decide import (
 )
 from mpijob_elastic.decide.actions import Note, RefreshLauncher, WriteConfig, normal, warning
 from mpijob_elastic.decide.state import TOUCHED, JobState, WorkerState
-from mpijob_elastic.decide.step import NO_STEP, Step, first
+from mpijob_elastic.decide.step import NO_STEP, Step, first, first_after
 from mpijob_elastic.model import kubexec, phrases
 from mpijob_elastic.model.job import Config, hostfile_slots
 from mpijob_elastic.model.memory import Tries
@@ -149,8 +149,7 @@ def _repetition(state: JobState, shown_at: float) -> Repetition:
     if reminders.may_remind(state):
         return Repetition()  # a reminder brings a touch of its own
     times = [shown_at + after for after in TOUCH_AGAIN_AFTER]
-    next_at = min((at for at in times if at > state.now), default=None)
-    return Repetition(sum(at <= state.now for at in times), next_at)
+    return Repetition(sum(at <= state.now for at in times), first_after(state.now, times))
 
 
 def _change(state: JobState, config: Config, published: tuple[str, ...]) -> WriteConfig:

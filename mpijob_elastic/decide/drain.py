@@ -42,6 +42,7 @@ from mpijob_elastic.decide.state import (
     WorkerState,
     honest,
 )
+from mpijob_elastic.decide.step import first_after
 from mpijob_elastic.decide.wishes import Release
 from mpijob_elastic.model import phrases
 from mpijob_elastic.model.job import JobView
@@ -245,7 +246,7 @@ def _waiting(workers: list[WorkerState], *, now: float) -> Leaving:
             evicted.append(worker.pod)
         else:
             probes.append(worker.pod)
-    wake_at = min((at for at in times if at is not None and at > now), default=None)
+    wake_at = first_after(now, times)
     return Leaving(probes=tuple(probes), evicted=tuple(evicted), wake_at=wake_at)
 
 

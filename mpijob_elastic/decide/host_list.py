@@ -49,6 +49,7 @@ from mpijob_elastic.decide.state import (
     honest,
     in_order,
 )
+from mpijob_elastic.decide.step import first_after
 from mpijob_elastic.decide.wishes import LeaveKind
 from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.job import JobView, Role
@@ -115,8 +116,8 @@ def following(state: JobState) -> Next:
     if len(staying) < len(hosts):
         return _remove(state, staying)
     if not joining:
-        later = (worker.back_at for worker in new if worker.back_at > state.now)
-        return Next(hosts=hosts, wake_at=min(later, default=None))
+        back_at = [worker.back_at for worker in new]
+        return Next(hosts=hosts, wake_at=first_after(state.now, back_at))
     if state.reads_nothing:
         return _step(state, joining)  # the driver reads no list, so there is nothing to wait for
     ready_at = max(state.settled_at, state.resume_at, _gathered_at(state, joining))

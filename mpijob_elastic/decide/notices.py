@@ -22,7 +22,7 @@ from mpijob_elastic.decide.state import (
     WorkerState,
     honest,
 )
-from mpijob_elastic.decide.step import NO_STEP, NOTHING_TOLD, Step, Told, first
+from mpijob_elastic.decide.step import NO_STEP, NOTHING_TOLD, Step, Told, first, first_after
 from mpijob_elastic.decide.wishes import Suspend
 from mpijob_elastic.model import bounds, phrases
 from mpijob_elastic.model.horovodrun import HOROVODRUN
@@ -84,7 +84,7 @@ def tell(state: JobState) -> Step[TellUser]:
     ]
     notes = [note for part in told for note in part.notes]
     times = [at for part in told for at in part.times]
-    again_at = min((at for at in times if at > state.now), default=None)
+    again_at = first_after(state.now, times)
     text = ""
     if notes:
         text = bounds.notices("\n".join(note.line for note in notes))

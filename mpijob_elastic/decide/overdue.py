@@ -20,6 +20,7 @@ from collections.abc import Iterator
 
 from mpijob_elastic.decide.actions import WriteConfig
 from mpijob_elastic.decide.state import JobState, deletable_at
+from mpijob_elastic.decide.step import first_after
 from mpijob_elastic.decide.wishes import LeaveKind, Wishes
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import PodFacts
@@ -72,7 +73,7 @@ def wake_at(state: JobState) -> float | None:
         return None
     if state.overdue:
         times = [deletable_at(pod, now=state.now) for pod in _unread(state)]
-        return min((at for at in times if at > state.now), default=None)
+        return first_after(state.now, times)
     return state.now + max(SOON, state.view.policy.drain_timeout - seen_for)
 
 

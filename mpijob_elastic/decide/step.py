@@ -59,10 +59,15 @@ def first(times: Iterable[float | None]) -> float | None:
     return min(known, default=None)
 
 
+def first_after(now: float, times: Iterable[float | None]) -> float | None:
+    """Return the earliest of these times that is still ahead; None if there is none."""
+    ahead = [at for at in times if at is not None and at > now]
+    return min(ahead, default=None)
+
+
 def earliest(steps: Iterable[Step[Action | Look]]) -> float | None:
     """Return the earliest time of these steps; None if none has a time."""
-    known = [step.again_at for step in steps if step.again_at is not None]
-    return min(known, default=None)
+    return first([step.again_at for step in steps])
 
 
 def first_of(steps: Iterable[Step[A_co]]) -> Step[A_co]:

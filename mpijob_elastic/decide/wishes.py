@@ -13,6 +13,7 @@ from enum import IntEnum
 from typing import Any
 
 from mpijob_elastic.decide.actions import Note
+from mpijob_elastic.decide.step import first
 
 
 class LeaveKind(IntEnum):
@@ -220,8 +221,7 @@ def _is_rationed(rations: Collection[Ration]) -> bool | None:
 
 def _until(of_kinds: Iterable[Collection[Wish]]) -> float | None:
     """Return the time at which the first of these wishes ends; None if none ends by the clock."""
-    times = (wish.until for wishes in of_kinds for wish in wishes)
-    return min((at for at in times if at is not None), default=None)
+    return first([wish.until for wishes in of_kinds for wish in wishes])
 
 
 def _leaves(wished: Iterable[Leave], *, suspends: bool) -> Mapping[str, Leave]:
