@@ -1,6 +1,6 @@
 """Renders config/overlays into the package, for `mpijob-elastic install`, and into the chart: `python -m lab.render`.
 
-It also writes the types of mpi-operator v0.2.3 into the package.
+It also writes the types of mpi-operator v0.2.3, and what it drops of pods, into the package.
 It is here because kubectl is: users of the package need none.
 """
 
@@ -83,6 +83,7 @@ def _delete(one: ObjectIdentity) -> str:
 def main() -> None:
     """Write the operator's types, the rendered overlays, and the chart's templates."""
     types.TABLE.write_text(types.table())
+    types.DROPPED.write_text(types.dropped())
     kubectl = ensure_programs(DEFAULT_KUBERNETES, print).kubectl
     for name, text in files(kubectl).items():
         (MANIFESTS / f"{name}.yaml").write_text(text)

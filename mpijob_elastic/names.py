@@ -76,6 +76,9 @@ REPLACE_FAILED_WORKERS = f"{PREFIX}replace-failed-workers"
 # Without effect after 0.2.0. The annotation let workers be deleted although their launcher could
 # not see the host list.
 DELETE_UNSEEN = f"{PREFIX}delete-without-discovery"
+# On an MPIJob, written by users, and by the webhook when the job is created: what the operator
+# drops of pod templates is put back. On a pod, written by the webhook that has done so.
+PUT_BACK = f"{PREFIX}put-back"
 # On new pods, written by the webhook: a scheduling gate for each reason why a pod must not start
 # yet.
 GATE_SUSPENDED = f"{PREFIX}suspended"

@@ -15,7 +15,7 @@ from mpijob_elastic import names
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import kubectl_yaml
 from mpijob_elastic.kube.resources import MPI_JOBS
-from mpijob_elastic.model import operator_types, policy
+from mpijob_elastic.model import operator_types, policy, template_fields
 from mpijob_elastic.telemetry.terminal import printable
 from upgrade import crd, old_names
 from upgrade.converters import CONVERTERS, ET, RUN_POLICY
@@ -192,7 +192,9 @@ def _is_readable(job: Source, notes: Notes, *, is_new: bool) -> bool:
 
     Adds a note for each field that it cannot read, or drops.
     """
-    faults, dropped = operator_types.judge(msgspec.json.encode(job))
+    text = msgspec.json.encode(job)
+    faults, dropped = operator_types.judge(text)
+    back = template_fields.restorable(text)
     advice = "" if _has_container(job) else _MAY_BE_A_PATCH[is_new]
     for fault in faults:
         # The launcher stands first, and is missing or has no container.
@@ -201,7 +203,12 @@ def _is_readable(job: Source, notes: Notes, *, is_new: bool) -> bool:
         # The run policy has notes of its own.
         if one.field.startswith("spec.runPolicy.") or not one.field.startswith("spec."):
             continue
-        if one.known_as not in operator_types.PUT_BACK:
+        if one.field in back:
+            notes.add(
+                one.field,
+                "mpi-operator v0.2.3 drops this field; the webhook puts it back on the pods",
+            )
+        elif one.known_as not in operator_types.PUT_BACK:
             notes.to_do(one.field, "mpi-operator v0.2.3 drops this field; the job does without it")
     return not faults
 

@@ -217,6 +217,18 @@ def faults(found: Iterable[str]) -> list[PreflightFinding]:
     ]
 
 
+def template_fields(found: Iterable[tuple[str, Iterable[str]]]) -> list[PreflightFinding]:
+    """Name each job that could get back what the operator drops, with these fields."""
+    advice = (
+        f'to put back what mpi-operator v0.2.3 drops, annotate it {names.PUT_BACK}: "true"; only '
+        "pods that are made from then on get the fields, so suspend and resume the job"
+    )
+    return [
+        PreflightFinding("fields", Advice.GO, f"{job} has {phrases.listed(list(fields))}: {advice}")
+        for job, fields in found
+    ] or [PreflightFinding("fields", Advice.GO, "no running job has fields that are dropped")]
+
+
 def labels(found: Iterable[str]) -> list[PreflightFinding]:
     """Name each rule that begins to match pods of a job by labels that the webhook puts back."""
     begins = (

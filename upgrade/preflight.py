@@ -18,7 +18,7 @@ from mpijob_elastic.kube.resources import (
     SERVICES,
 )
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.model import operator_types, pod_labels
+from mpijob_elastic.model import mpijob, operator_types, pod_labels, template_fields
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe import registration, views
 from upgrade import canary, findings, operators, scale, traces
@@ -56,6 +56,7 @@ async def look(client: ApiWriter, plan: InstallPlan, *, now: float) -> Report:
             findings.jobs(adoptions),
             *([] if jobs is None else findings.faults(await _faults(client))),
             *await labels(client, plan),
+            *([] if jobs is None else findings.template_fields(await _dropped(client, plan))),
             await _rights(client, found, plan),
             await _webhook(client, plan),
             await kueue(client),
@@ -120,6 +121,27 @@ async def labels(client: ApiReader, plan: InstallPlan) -> list[PreflightFinding]
     return findings.labels(
         f"{job.metadata.namespace}/{job.metadata.name}: {rule}" for job, rule in found
     )
+
+
+async def _dropped(client: ApiReader, plan: InstallPlan) -> list[tuple[str, list[str]]]:
+    """Return each job that could get fields back, with their names; jobs that say so are left out.
+
+    Jobs that are created after the installation get such fields back anyway.
+    """
+
+    def read(raw: bytes) -> tuple[str, str, list[str]]:
+        job = mpijob.decode(raw)
+        metadata = job.metadata
+        says = template_fields.wanted(job) is not None or job.finished
+        found = [] if says else template_fields.names_of(job)
+        return metadata.namespace, metadata.name, found
+
+    jobs = await list_objects(client, MPI_JOBS.path(), read)
+    return [
+        (f"{namespace}/{name}", found)
+        for namespace, name, found in jobs
+        if found and _is_covered(plan, namespace)
+    ]
 
 
 def _is_covered(plan: InstallPlan, namespace: str) -> bool:

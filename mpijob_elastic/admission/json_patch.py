@@ -98,6 +98,14 @@ def replacing(*, at: str, value: object) -> Patch:
     return _patch("replace", _REPLACEABLE, at, value)
 
 
+def restoring(*, at: str, value: object, op: str, allowed: re.Pattern[str]) -> Patch:
+    """Return a patch (`op`: add or replace) of a field that the operator has dropped.
+
+    allowed: the JSON pointers of such fields. Raises `ForeignField` for another one.
+    """
+    return _patch(op, allowed, at, value)
+
+
 def _patch(kind: str, allowed: re.Pattern[str], at: str, value: object) -> Patch:
     if not allowed.fullmatch(at):
         raise ForeignField(at)

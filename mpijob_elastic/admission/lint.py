@@ -9,7 +9,7 @@ characters
 from collections.abc import Iterator, Sequence
 
 from mpijob_elastic import names
-from mpijob_elastic.admission import size
+from mpijob_elastic.admission import size, template_fields
 from mpijob_elastic.admission.interface import CapabilityAdmission
 from mpijob_elastic.admission.review import MOST
 from mpijob_elastic.model import near_names
@@ -72,7 +72,7 @@ def updated(
 
 def _read_of(job: MPIJob) -> tuple[object, ...]:
     """Return what findings depend on; a queue is a label."""
-    return job.spec, job.metadata.annotations, job.metadata.labels
+    return job.spec_text, job.metadata.annotations, job.metadata.labels
 
 
 def _findings(
@@ -89,6 +89,7 @@ def _findings(
     yield from _name(about)
     yield from _values(job)
     yield from _of_policy(about)
+    yield from template_fields.findings(job, about)
     for known in about.asked:
         yield from known.findings(about)
     for one in rooms:

@@ -22,6 +22,8 @@ from mpijob_elastic.capabilities.kube_queue import KubeQueue
 from mpijob_elastic.capabilities.kueue import HOLDING as WORKLOADS
 from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
+from mpijob_elastic.capabilities.missed_fields import MARK as MISSED_FIELDS_MARK
+from mpijob_elastic.capabilities.missed_fields import MissedFields
 from mpijob_elastic.capabilities.run_policy import ANNOTATION as RUN_POLICY
 from mpijob_elastic.capabilities.run_policy import Runs
 from mpijob_elastic.decide.capability import Capability, Holding
@@ -48,6 +50,8 @@ ALL: tuple[type[Capability], ...] = (
     # A worker that a queue takes back and whose node goes is told of by the queue.
     Disruption,
     EtOperator,
+    # A pod is made again for its fields if nobody has a better reason.
+    MissedFields,
     # The history follows what all others have changed.
     History,
 )
@@ -62,8 +66,8 @@ KEYS = policy.KEYS.union(annotation.key for annotation in ANNOTATIONS)
 # The labels and annotations by which schedulers know pods that start together.
 _GROUPS = (GANG_GROUPS,)
 GROUPS = frozenset[str]().union(*_GROUPS)
-# The annotations of workers that a capability reads.
-POD_MARKS = frozenset[str]((EVICTION_MARK,))
+# The annotations of pods that a capability reads.
+POD_MARKS = frozenset[str]((EVICTION_MARK, MISSED_FIELDS_MARK))
 # The objects of ours that hold quota.
 HOLDINGS: tuple[Holding, ...] = (QUEUE_UNITS, WORKLOADS)
 # Who knows the signs that a node is about to go.

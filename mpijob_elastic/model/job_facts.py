@@ -14,11 +14,20 @@ from typing import TypeVar
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.model import bounds, horovodrun, mpijob, phrases, policy, requests
+from mpijob_elastic.model import (
+    bounds,
+    horovodrun,
+    mpijob,
+    phrases,
+    policy,
+    requests,
+    template_fields,
+)
 from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.json_parts import Owned, owned, seconds
 from mpijob_elastic.model.mpijob import Container, JobStatus, MPIJob, Profile
 from mpijob_elastic.model.policy import Policy, Problem
+from mpijob_elastic.model.template_fields import TemplateFields
 
 _ROLES = (names.ROLE_LAUNCHER, names.ROLE_WORKER)
 # The resources that count as GPUs, as the vendors' device plugins name them: nvidia.com/gpu,
@@ -142,6 +151,8 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     pod_labels: Mapping[str, Mapping[str, str]]
     #: Seccomp profiles of the pod templates, by role and container.
     seccomp_profiles: Mapping[str, Mapping[str, Profile]]
+    #: The fields that are put back on the job's pods; None if there are none.
+    template_fields: TemplateFields | None
     #: A text that is equal for jobs whose workers need the same kind of node.
     place: str
     #: True if the workers' template names their node (nodeName), past the scheduler.
@@ -307,6 +318,7 @@ def of(job: MPIJob, asking: Iterable[Asking] = ()) -> JobFacts:
     """Return the facts of a decoded MPIJob, with what it asks of capabilities."""
     policy_, problems = policy.parse(job.metadata.annotations)
     asked = [ask(job, policy_) for ask in asking]
+    restored = template_fields.of(job)
     launcher = job.containers(names.ROLE_LAUNCHER)
     texts = _texts(launcher)
     spec, status = job.spec or mpijob.Spec(), job.status or JobStatus()
@@ -349,9 +361,17 @@ def of(job: MPIJob, asking: Iterable[Asking] = ()) -> JobFacts:
         seccomp_profiles=_by_role(lambda role: job.pod(role).seccomp_profiles),
         place=job.place,
         names_node=bool(worker.node_name),
-        worker_counts=job.worker_counts,
+        template_fields=restored,
+        worker_counts=_worker_counts(job, restored),
         asked=tuple(known for known, _ in asked if known is not None),
     )
+
+
+def _worker_counts(job: MPIJob, restored: TemplateFields | None) -> Mapping[str, int]:
+    """Return what each worker counts for in a ResourceQuota."""
+    if restored is None:
+        return job.worker_counts
+    return restored.worker_counts(job.worker_counts)
 
 
 def _texts(launcher: Iterable[Container]) -> list[str]:

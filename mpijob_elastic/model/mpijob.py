@@ -199,6 +199,12 @@ class Metadata(ObjectMeta, frozen=True):
     managed_fields: msgspec.Raw = msgspec.Raw(b"null")
 
 
+class _Parts(Wire, frozen=True):
+    spec: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_parts = msgspec.json.Decoder(_Parts)
+
 # Containers of a worker whose resources are added up.
 _MOST_COUNTED = 8
 # GitOps tools, by the names under which they write: Argo CD, and Flux's kustomize-controller and
@@ -213,6 +219,16 @@ class MPIJob(Wire, frozen=True, dict=True, gc=True):
     metadata: Metadata
     spec: Spec | None = None
     status: JobStatus | None = None
+
+    @cached_property
+    def text(self) -> bytes:
+        """The JSON that the job was read from; an empty object if it was made otherwise."""
+        return b"{}"
+
+    @property
+    def spec_text(self) -> bytes:
+        """The JSON of the spec, with the fields that nobody here knows."""
+        return bytes(_parts.decode(self.text).spec)
 
     @property
     def replicas(self) -> int | None:
@@ -295,11 +311,8 @@ class MPIJob(Wire, frozen=True, dict=True, gc=True):
         for container in self.containers(names.ROLE_WORKER)[:_MOST_COUNTED]:
             given = container.resources or Resources()
             limits = requests.readable(given.limits)
-            asked = {**limits, **requests.readable(given.requests)}
-            # A limit without a request counts as the request, too. `cpu` is another name of
-            # `requests.cpu`.
-            for prefix, amounts in (("limits.", limits), ("requests.", asked), ("", asked)):
-                found.update({f"{prefix}{name}": amount for name, amount in amounts.items()})
+            asked = requests.readable(given.requests)
+            found.update(requests.quota_counts(limits=limits, given=asked))
         return dict(found)
 
     @property
@@ -407,4 +420,6 @@ def decode(raw: bytes | msgspec.Raw) -> MPIJob:
     Raises msgspec.DecodeError if that is no MPIJob, or would take long to read.
     """
     meta.check_cost(raw, most=_MOST_VALUES)
-    return _decoder.decode(raw)
+    job = _decoder.decode(raw)
+    job.__dict__["text"] = bytes(raw)
+    return job

@@ -7,7 +7,7 @@ the Go code.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,7 +65,9 @@ _NO_CONTAINER = _absent(
 )
 NO_SIZE = _absent("spec.mpiReplicaSpecs.Worker.replicas", "write the number of workers.")
 
-_TYPES = msgspec.json.decode(
+# The fields of structs and their types, by the name of the struct.
+Types = Mapping[str, Mapping[str, str]]
+_TYPES: Types = msgspec.json.decode(
     Path(__file__).with_suffix(".json").read_bytes(), type=dict[str, dict[str, str]]
 )
 _decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -193,8 +195,21 @@ def at(value: object, *keys: str) -> object:
     return value
 
 
+def mismatch(value: object, kind: str, types: Types) -> tuple[str, list[Dropped]]:
+    """Return why a value is none of that type, "" if it is; and its fields that the types lack."""
+    faults, unknown = list[Fault](), list[Dropped]()
+    _walk(value, kind, None, faults, unknown, types)
+    first = str(faults[0]) if faults else ""
+    return first.removesuffix(f". {_WHY}").removeprefix(": "), unknown
+
+
 def _walk(
-    value: object, kind: str, path: _Path, faults: list[Fault], dropped: list[Dropped]
+    value: object,
+    kind: str,
+    path: _Path,
+    faults: list[Fault],
+    dropped: list[Dropped],
+    types: Types = _TYPES,
 ) -> None:
     """Compare a value with a type of the table, as deep as the table goes.
 
@@ -206,11 +221,11 @@ def _walk(
     if not takes(value):
         faults.append(_unlike(value, wanted, path))
     elif kind not in _TAKES:
-        fields = _TYPES.get(kind)
+        fields = types.get(kind)
         for key, item in _items(value):
             inner = kind[2:] if fields is None else fields.get(str(key))
             if inner is not None:
-                _walk(item, inner, (path, key), faults, dropped)
+                _walk(item, inner, (path, key), faults, dropped, types)
             elif item is not None and len(dropped) < MOST:
                 dropped.append(
                     Dropped(field=_rendered((path, key)), known_as=f"{kind}.{str(key)[:_SHOWN]}")

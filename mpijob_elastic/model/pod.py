@@ -158,7 +158,7 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     gates: tuple[str, ...] = ()
     #: True if a mark for the scheduler says that it starts together with other pods.
     grouped: bool = False
-    #: The annotations of a worker that a capability reads.
+    #: The annotations that a capability reads.
     marks: Mapping[str, str] = NO_MARKS
     #: The last words of the main process from our webhook, once it has ended with its ranks.
     last_words: str = ""

@@ -32,6 +32,8 @@ class Policy:
     suspend: bool | None = None
     #: The sizes that the job may have, within its bounds.
     sizes: AllowedSizes | None = None
+    #: What the operator drops of the pod templates is put back.
+    put_back: bool | None = None
     #: The indices of the workers that the job does without.
     parked: frozenset[int] | None = None
 
@@ -155,6 +157,7 @@ _ANNOTATIONS: Mapping[str, Annotation] = {
     ),
     "replace_failed_workers": Annotation(names.REPLACE_FAILED_WORKERS, *_BOOLEAN),
     "suspend": Annotation(names.SUSPEND, *_BOOLEAN),
+    "put_back": Annotation(names.PUT_BACK, *_BOOLEAN),
     "sizes": Annotation(names.SIZES, sizes.parse, sizes.ALLOWED),
     "parked": Annotation(names.PARKED, parking.parse, parking.ALLOWED),
 }

@@ -60,6 +60,18 @@ def readable(quantities: Mapping[str, object] | None) -> Amounts:
     return found
 
 
+def quota_counts(*, limits: Mapping[str, int], given: Mapping[str, int]) -> Amounts:
+    """Return what limits and requests count for in a ResourceQuota, by the quota's keys.
+
+    A limit without a request counts as the request, too. `cpu` is another name of `requests.cpu`.
+    """
+    asked = {**limits, **given}
+    found = Amounts()
+    for prefix, amounts in (("limits.", limits), ("requests.", asked), ("", asked)):
+        found.update({f"{prefix}{name}": amount for name, amount in amounts.items()})
+    return found
+
+
 def rendered(amount: int) -> str:
     """Return an amount as a quantity: a whole number, or else rounded up to thousandths."""
     whole, rest = divmod(amount, UNIT)

@@ -215,11 +215,11 @@ def of(
     """Return a pod's facts; those of a launcher are `LauncherFacts`.
 
     groups: labels and annotations by which schedulers know pods that start together. marks:
-    annotations of a worker that are kept.
+    annotations that are kept.
     """
     if pod.metadata.labels.get(names.LABEL_JOB_ROLE) != names.ROLE_LAUNCHER:
         return _facts(pod, groups=groups, marks=marks)
-    return _of_launcher(pod, _facts(pod, groups=groups, marks=_NONE))
+    return _of_launcher(pod, _facts(pod, groups=groups, marks=marks))
 
 
 def _facts(pod: ReportedPod, *, groups: frozenset[str], marks: frozenset[str]) -> PodFacts:

@@ -6,7 +6,7 @@ its queue. Any other object that we cannot decode passes with a warning: what th
 must not fail because of us.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -23,15 +23,19 @@ from mpijob_elastic.admission import (
     pod_templates,
     review,
     size,
+    template_fields,
     worker_grace,
 )
 from mpijob_elastic.admission.interface import ReviewContext
+from mpijob_elastic.admission.json_patch import Patch
+from mpijob_elastic.admission.mutate import AdmittedPod
 from mpijob_elastic.admission.review import CREATE, UPDATE, Answer, Request, Verdict, answered
 from mpijob_elastic.kube import meta
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
 from mpijob_elastic.model import job_facts, mpijob, operator_types
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
+from mpijob_elastic.model.operator_types import Dropped
 from webhook.rules import validate
 from webhook.rules.validate import Edit
 
@@ -41,7 +45,7 @@ Handler = Callable[[Request], Verdict]
 # Group, version, kind, the subresource or "", and the operation.
 Kind = tuple[str, str, str, str, str]
 _configs = msgspec.json.Decoder(mutate.ConfigMap)
-_pods = msgspec.json.Decoder(mutate.AdmittedPod)
+_pods = msgspec.json.Decoder(AdmittedPod)
 _scales = msgspec.json.Decoder(size.ScaleObject)
 
 
@@ -80,6 +84,7 @@ def mutating(context: ReviewContext) -> Mapping[Kind, Handler]:
     return {
         _kind(CREATE, PODS): partial(_pod_created, context, taken=context.taken),
         _kind(CREATE, CONFIG_MAPS): partial(_config_created, context),
+        _kind(CREATE, MPI_JOBS): _job_created,
         _kind(UPDATE, MPI_JOBS, "status"): _status_updated,
         _kind(UPDATE, size.SCALES, "scale"): partial(_rounded, context),
     }
@@ -94,6 +99,12 @@ def _config_created(context: ReviewContext, request: Request) -> Verdict:
     return Verdict(patch=(*patch, *mutate.startup_hostfile(config, job)))
 
 
+def _job_created(request: Request) -> Verdict:
+    job = mpijob.decode(request.object)
+    marks = template_fields.marks(job, capabilities.of(job))
+    return Verdict(patch=json_patch.annotating(job.metadata.annotations, marks))
+
+
 def _pod_created(context: ReviewContext, request: Request, *, taken: tuple[str, ...]) -> Verdict:
     pod = _pods.decode(request.object)
     owner = pod.metadata.controller
@@ -102,7 +113,8 @@ def _pod_created(context: ReviewContext, request: Request, *, taken: tuple[str, 
         emptied = parking.placeholder(pod, job, context.quotas(request.namespace))
         if emptied:
             return Verdict(patch=(*pod_templates.restored_security(pod, job), *emptied))
-    changes = [mutate.launcher(pod, job), mutate.edl_mount(pod)]
+    restored, pod = _restored(request, pod, job)
+    changes = [restored, mutate.launcher(pod, job), mutate.edl_mount(pod)]
     if context.restores_labels:
         changes.append(pod_templates.missing_labels(pod, job, taken=taken))
     changes += [
@@ -113,6 +125,21 @@ def _pod_created(context: ReviewContext, request: Request, *, taken: tuple[str, 
     if job:
         changes += [one.patched(pod, job) for one in context.rooms]
     return Verdict(patch=tuple(chain.from_iterable(changes)))
+
+
+def _restored(
+    request: Request, pod: AdmittedPod, job: JobFacts | None
+) -> tuple[Patch, AdmittedPod]:
+    """Return the patch that makes a pod what its template says, and the pod as it is then."""
+    if job is None or job.template_fields is None:
+        return (), pod
+    found = msgspec.json.decode(request.object)
+    patch = template_fields.restored(found["spec"], pod, job)
+    try:
+        return patch, msgspec.convert(found, AdmittedPod)
+    except msgspec.ValidationError:
+        # A null in a list. The job loses these fields, and nothing else.
+        return (), pod
 
 
 def _status_updated(request: Request) -> Verdict:
@@ -160,8 +187,16 @@ def _job_judged(context: ReviewContext, request: Request) -> Verdict:
         return verdict
     told = [*_told_of_edit(context, request, edit, verdict)]
     if is_new:
-        told += validate.dropped(lost, job)
+        told += validate.dropped(_untold(job, lost), job)
     return _warning(verdict, *told)
+
+
+def _untold(job: MPIJob, lost: Sequence[Dropped]) -> Sequence[Dropped]:
+    """Return the fields that the operator drops, without those that come back or are told of."""
+    if not lost:
+        return ()
+    told = template_fields.told(job)
+    return [one for one in lost if one.field not in told]
 
 
 def _edit(job: MPIJob, before: MPIJob | None) -> Edit:
