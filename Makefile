@@ -87,8 +87,9 @@ unit: setup  ## The tests of the product that need no control plane; T=decide: t
 lab: lab-binaries  ## All tests of the product on a real control plane; T=capabilities/autoscaling: those of one folder or file
 	$(PYTEST) tests/lab/$(T) $(ARGS)
 
-matrix: setup  ## A part of the lab tests on several versions of Kubernetes (KUBERNETES="v1.30.14 v1.36.3")
+matrix: setup  ## A part of the lab tests on several versions of Kubernetes (KUBERNETES="v1.30.14 v1.36.3"), the units on several Pythons (PYTHONS="3.13")
 	$(PYTHON_BIN) scripts/matrix.py $(KUBERNETES)
+	$(PYTHON_BIN) scripts/pythons.py $(PYTHONS)
 
 campaign: lab-binaries  ## Search for hours for what breaks the product (ARGS="hostile-objects --seed 7 --minutes 5")
 	$(PYTHON_BIN) -m tests.campaign $(ARGS)
