@@ -125,6 +125,7 @@ release: image  ## Build wheel, image, chart and checksums into dist/
 docs: $(SITE)/made  ## Build docs/ as a site into dist/site; broken links and headings fail
 	@$(PYTHON_BIN) -m scripts.commands_page
 	@$(PYTHON_BIN) -m scripts.rights_table
+	@$(PYTHON_BIN) -m scripts.signs_table
 	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build  # with --quiet it would not count warnings
 	@! grep -rE '<(script|link|img)[^>]+(src|href)="?(https?:)?//' dist/site --include=*.html  # nothing is loaded from elsewhere
 

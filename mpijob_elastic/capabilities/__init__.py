@@ -10,7 +10,7 @@ from mpijob_elastic.capabilities.autoscaling import Autoscaling
 from mpijob_elastic.capabilities.autoscaling.facts import ANNOTATIONS as AUTOSCALING
 from mpijob_elastic.capabilities.disruption import Disruption
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
-from mpijob_elastic.capabilities.disruption.signs import signs
+from mpijob_elastic.capabilities.disruption.known_signs import signs
 from mpijob_elastic.capabilities.et_operator import EtOperator
 from mpijob_elastic.capabilities.gangs import Gangs
 from mpijob_elastic.capabilities.gangs.facts import ANNOTATION as GANG_ANNOTATION
@@ -31,7 +31,7 @@ from mpijob_elastic.model import job_facts, mpijob, policy
 from mpijob_elastic.model.job import Attached, JobView
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
-from mpijob_elastic.model.pod import Signs
+from mpijob_elastic.model.node import Signs
 from mpijob_elastic.model.policy import Annotation
 
 __all__ = ["ALL", "GROUPS", "HOLDINGS", "KEYS", "POD_MARKS", "node_signs", "of", "read", "told"]

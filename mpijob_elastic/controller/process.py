@@ -45,8 +45,8 @@ from mpijob_elastic.kube.queue import WorkQueue, work
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.model.node import Signs
 from mpijob_elastic.model.phrases import listed
-from mpijob_elastic.model.pod import Signs
 from mpijob_elastic.observe.caches import Caches
 from mpijob_elastic.observe.watching import JobKey
 from mpijob_elastic.telemetry import ports

@@ -135,7 +135,8 @@ def _pod(case: Case, worker: WorkerState) -> Iterator[Finding]:
 
 
 def _terminating(case: Case, pod: Worker) -> Finding:
-    why = f" ({pod.facts.disruption})" if pod.facts.disruption else ""
+    going = pod.facts.going(now=case.state.now)
+    why = f" ({going})" if going else ""
     if pod.facts.ends_at is None or case.state.now < pod.facts.ends_at + LATE_AFTER:
         return waiting(
             "terminating", f"is being deleted{why}; the operator recreates it once it is gone"
@@ -209,8 +210,9 @@ def _published(case: Case, pod: Worker) -> Iterator[Finding]:
 
 def _unpublished(case: Case, pod: Worker) -> Finding:
     step, now = case.following, case.state.now
-    if pod.facts.disruption:
-        why = f"its node or pod is being removed ({pod.facts.disruption})"
+    going = pod.facts.going(now=now)
+    if going:
+        why = f"its node or pod is being removed ({going})"
         return waiting("disrupted", f"is leaving: {why}; the operator recreates it on another node")
     if case.view.facts.sizes and step.wake_at is None and case.name not in step.hosts:
         return waiting(

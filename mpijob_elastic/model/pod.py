@@ -69,22 +69,6 @@ def is_built_in(key: str) -> bool:
     return _BUILT_IN.fullmatch(key) is not None
 
 
-class Signs:
-    """The signs that a node is about to go; by default there are none."""
-
-    def names_taint(self, _key: str, _value: str, _effect: str) -> bool:
-        """Return True if that taint means the node's end, whatever a pod tolerates."""
-        return False
-
-    def names_condition(self, _kind: str) -> bool:
-        """Return True if a condition of that type means the node's end."""
-        return False
-
-    def evicts(self, _key: str, _effect: str) -> bool:
-        """Return True if that taint makes the pods leave that do not tolerate it."""
-        return False
-
-
 class LauncherPhase(Enum):
     """The progress of the launcher pod; STARTED once its main container has ever run."""
 
@@ -140,8 +124,12 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     node_gone_at: float = 0.0
     #: Why it is not scheduled.
     obstacle: str = ""
-    #: Why the pod or its node is about to go; "" if they stay.
+    #: Why the pod or its node is about to go, perhaps later; "" if they stay.
     disruption: str = ""
+    #: From when that counts; 0 if it counts at once.
+    disruption_from: float = 0.0
+    #: The pod may leave after others: its node does not go at a set time.
+    can_wait: bool = False
     #: The tolerations that let it stay for ever in spite of a NoExecute taint.
     tolerations: tuple[Toleration, ...] = ()
     #: End of its grace period; None unless it is being deleted.
@@ -162,6 +150,12 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     marks: Mapping[str, str] = NO_MARKS
     #: The last words of the main process from our webhook, once it has ended with its ranks.
     last_words: str = ""
+
+    def going(self, *, now: float) -> str:
+        """Return why the pod or its node is about to go; "" if they stay, or go later."""
+        if self.disruption_from > now:
+            return ""
+        return self.disruption
 
     @property
     def forced(self) -> bool:

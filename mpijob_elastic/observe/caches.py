@@ -29,7 +29,8 @@ from mpijob_elastic.model import bounds
 from mpijob_elastic.model.job import ConfigFacts, JobView, Role
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.json_parts import Fact, is_news
-from mpijob_elastic.model.pod import PodFacts, Signs
+from mpijob_elastic.model.node import Signs
+from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.observe import facts_config, registration, views
 from mpijob_elastic.observe.facts_config import Packed, packed
 from mpijob_elastic.observe.nodes import Nodes

@@ -13,20 +13,20 @@ import logging
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from random import Random
-from typing import Never
+from typing import Never, TypeVar
 
 import msgspec
 
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import NODES
 from mpijob_elastic.kube.watch import WatchCache
-from mpijob_elastic.model.json_parts import Owned, Wire, owned
-from mpijob_elastic.model.pod import PodFacts, Signs, Taint, Toleration
-from mpijob_elastic.observe.facts_pod import PodCondition
+from mpijob_elastic.model.json_parts import Owned, owned
+from mpijob_elastic.model.node import Node, NodeSign, Signs
+from mpijob_elastic.model.pod import PodFacts, Taint, Toleration
 
 log = logging.getLogger(__name__)
+P = TypeVar("P", bound=PodFacts)
 
 # Seconds. A worker that left because of its node must not be published again only because nodes are
 # not listed yet.
@@ -36,45 +36,37 @@ PATIENCE = 10.0
 MOST_GONE = 1000
 
 
-class _Spec(Wire, frozen=True):
-    taints: list[Taint] | None = None
-
-
-class _Status(Wire, frozen=True):
-    conditions: list[PodCondition] | None = None
-
-
-class _Node(Wire, frozen=True):
-    metadata: ObjectMeta
-    spec: _Spec | None = None
-    status: _Status | None = None
-
-
 class NodeFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A node."""
 
     metadata: Owned
-    #: The first sign of its end, in words; "" without any sign.
-    named: str = ""
+    #: The signs of its end that count whatever a pod tolerates.
+    named: tuple[NodeSign, ...] = ()
     #: Taints that make some pods leave.
     evicting: tuple[Taint, ...] = ()
 
     @property
-    def signs(self) -> tuple[str, tuple[Taint, ...]]:
+    def signs(self) -> tuple[tuple[NodeSign, ...], tuple[Taint, ...]]:
         """All signs, for comparison."""
         return self.named, self.evicting
 
-    def threat(self, tolerations: Collection[Toleration]) -> str:
-        """Return the reason why a pod with these tolerations is about to go; "" if it stays."""
-        evicting = (
-            taint
+    def threat(self, tolerations: Collection[Toleration]) -> NodeSign | None:
+        """Return the sign by which a pod with these tolerations goes first; None if it stays."""
+        evicting = [
+            NodeSign(words=f"taint {taint.key}:{taint.effect}")
             for taint in self.evicting
             if not any(one.lasts_against(taint) for one in tolerations)
-        )
-        return self.named or next((f"taint {taint.key}:{taint.effect}" for taint in evicting), "")
+        ]
+        signs = (*self.named, *evicting)
+        begins_at = min((sign.begins_at for sign in signs), default=0.0)
+        soonest = [sign for sign in signs if sign.begins_at == begins_at]
+        if not soonest:
+            return None
+        can_wait = all(sign.can_wait for sign in soonest)
+        return NodeSign(words=soonest[0].words, begins_at=begins_at, can_wait=can_wait)
 
 
-_decoder = msgspec.json.Decoder(_Node)
+_decoder = msgspec.json.Decoder(Node)
 
 
 def reading(signs: Signs) -> Callable[[bytes], NodeFacts]:
@@ -85,22 +77,26 @@ def reading(signs: Signs) -> Callable[[bytes], NodeFacts]:
 
     def read(raw: bytes) -> NodeFacts:
         node = _decoder.decode(raw)
-        taints = (node.spec.taints if node.spec else None) or []
-        conditions = (node.status.conditions if node.status else None) or []
-        named = [
-            f"taint {one.key}"
-            for one in taints
-            if signs.names_taint(one.key, one.value, one.effect)
-        ]
-        true = (one.type for one in conditions if one.status == "True")
-        named += [f"condition {kind}" for kind in true if signs.names_condition(kind)]
+        taints = (node.spec.taints if node.spec else None) or ()
         return NodeFacts(
             metadata=owned(node.metadata),
-            named=next(iter(named), ""),
+            named=signs.of(node),
             evicting=tuple(taint for taint in taints if signs.evicts(taint.key, taint.effect)),
         )
 
     return read
+
+
+def threatened(pod: P, sign: NodeSign | None) -> P:
+    """Return the pod, marked if this sign stands on its node.
+
+    A pod that is itself about to go keeps its own reason.
+    """
+    if sign is None or pod.disruption:
+        return pod
+    return msgspec.structs.replace(
+        pod, disruption=sign.words, disruption_from=sign.begins_at, can_wait=sign.can_wait
+    )
 
 
 class Nodes:
@@ -165,8 +161,7 @@ class Nodes:
         if node is None:
             gone_at = self._gone.get(pod.node)
             return pod if gone_at is None else msgspec.structs.replace(pod, node_gone_at=gone_at)
-        threat = "" if pod.disruption else node.threat(pod.tolerations)
-        return msgspec.structs.replace(pod, disruption=threat) if threat else pod
+        return threatened(pod, node.threat(pod.tolerations))
 
     def _changed(self, old: NodeFacts | None, new: NodeFacts | None) -> None:
         node = new or old
@@ -178,5 +173,5 @@ class Nodes:
             if len(self._gone) > MOST_GONE:
                 del self._gone[next(iter(self._gone))]
         # A new node without signs is no news; a deleted node always is.
-        if new is None or new.signs != (old.signs if old else ("", ())):
+        if new is None or new.signs != (old.signs if old else ((), ())):
             self._on_change(node.metadata.name)

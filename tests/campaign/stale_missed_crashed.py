@@ -22,7 +22,7 @@ from random import Random
 from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.install import Installed
-from mpijob_elastic.capabilities.disruption import signs as disruption_signs
+from mpijob_elastic.capabilities.disruption import known_signs
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.campaign import reference_day
@@ -203,7 +203,7 @@ async def live(
         pool=f"day-{next(_pools)}",
     )
     async with FaultProxy(installed.controller_kubeconfig) as proxy:
-        signs = disruption_signs.signs()
+        signs = known_signs.signs()
         place = Place(namespace=namespace, client=client, kubeconfig=proxy.kubeconfig, signs=signs)
         setting = Setting(proxy=proxy, place=place, pool=day.pool, watched=day.WATCHED)
         await day.begin()

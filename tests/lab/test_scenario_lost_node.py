@@ -14,7 +14,7 @@ from lab.cluster import Cluster
 from lab.install import Installed
 from lab.replicas import Controller
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.disruption.signs import signs
+from mpijob_elastic.capabilities.disruption.known_signs import signs
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.resources import NODES

@@ -27,7 +27,7 @@ VALUES: dict[Overlay, dict[str, Any]] = {
 }
 SUBSETS = [chosen for size in range(len(VALUES) + 1) for chosen in combinations(VALUES, size)]
 GUARD = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
-SIGNS = ["example.com/going:NoSchedule", "condition:Going"]
+SIGNS = ["example.com/going:NoSchedule", "condition:Going=False", "label:example.com/health=a,b"]
 
 
 def pods(objects: Any) -> dict[str, Any]:

@@ -30,16 +30,18 @@ class Disruption(Capability):
         )
 
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:
-        """Yield a Leave for each worker that has to move.
+        """Yield a Leave for each worker that has to move, and when to look again for others.
 
         A worker that somebody tries to evict is not ours to delete: the evictor tries again by the
         pod's name, and if the pod were replaced meanwhile, its successor would be evicted. Once the
         worker has drained, it is released to the next try. A mark that nobody follows up ends by
         its time, and the worker is listed again.
         """
+        yield from self._later(view, now=now)
         for worker in view.workers:
-            if worker.facts.disruption:
-                yield self._move(worker, worker.facts.disruption)
+            why = worker.facts.going(now=now)
+            if why:
+                yield self._move(worker, why)
             mark = worker.facts.marks.get(EVICTION_MARK)
             asked = eviction.parse(mark) if mark else None
             if asked and asked.is_live(drain_timeout=view.policy.drain_timeout, now=now):
@@ -47,6 +49,12 @@ class Disruption(Capability):
                 release = Release(annotation=EVICTION_MARK, mark=text, done=asked.released)
                 until = asked.ends_at(drain_timeout=view.policy.drain_timeout)
                 yield self._move(worker, "an eviction", until=until, release=release)
+
+    def _later(self, view: JobView, *, now: float) -> Iterator[Wish]:
+        """Yield when to look again at pods whose sign counts later."""
+        for pod in view.pods:
+            if pod.facts.disruption_from > now:
+                yield Wish(by=self.name, until=pod.facts.disruption_from)
 
     def _move(
         self,
@@ -70,9 +78,12 @@ class Disruption(Capability):
     def notes(self, state: JobState) -> Iterator[Note]:
         """Yield a notice when the launcher is about to go: training will stop and start again."""
         view, launcher = state.view, state.view.launcher
-        if launcher and launcher.facts.disruption and view.elastic and not launcher.facts.deleting:
+        if launcher is None or launcher.facts.deleting or not view.elastic:
+            return
+        why = launcher.facts.going(now=state.now)
+        if why:
             facts = launcher.facts
-            cause = f"{facts.disruption} on node {facts.node}" if facts.node else facts.disruption
+            cause = f"{why} on node {facts.node}" if facts.node else why
             yield warning(
                 "LauncherDisrupted",
                 f"{launcher.ref.name} ({cause}) cannot be moved: training stops with it and "

@@ -41,14 +41,16 @@ def controller(
         list[str] | None,
         typer.Option(
             help=(
-                "Another sign that a node is about to go: a taint, KEY[=VALUE][:EFFECT], or "
-                "condition:TYPE; repeatable."
+                "Another sign that a node is about to go: a taint, KEY[=VALUE][:EFFECT], "
+                "condition:TYPE[=False], or label:KEY=VALUE[,VALUE...]; repeatable."
             )
         ),
     ] = None,
     ignore_disruption_sign: Annotated[
         list[str] | None,
-        typer.Option(help="Sign to ignore: the key of a taint, or condition:TYPE; repeatable."),
+        typer.Option(
+            help="Sign to ignore: the key of a taint, condition:TYPE, or label:KEY; repeatable."
+        ),
     ] = None,
     component: Annotated[
         list[str] | None,

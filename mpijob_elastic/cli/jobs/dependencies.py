@@ -19,6 +19,7 @@ from mpijob_elastic.model import budgets, pod_labels
 from mpijob_elastic.model.budgets import BudgetFacts
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.json_parts import seconds
+from mpijob_elastic.model.node import NodeSign
 from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.observe import facts_pod
 from mpijob_elastic.observe.nodes import reading
@@ -153,8 +154,8 @@ async def surplus(client: ApiReader, view: JobView) -> dict[str, float]:
     return found
 
 
-async def threats(client: ApiReader, pods: Iterable[PodFacts]) -> dict[str, str]:
-    """Return the reasons why nodes are about to go, by pod, for the first MOST pods with a node."""
+async def threats(client: ApiReader, pods: Iterable[PodFacts]) -> dict[str, NodeSign]:
+    """Return the signs that nodes are about to go, by pod, for the first MOST pods with a node."""
     chosen = [pod for pod in pods if pod.node][:MOST]
     node_names = {pod.node for pod in chosen}
     read = reading(capabilities.node_signs())

@@ -9,8 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-import msgspec
-
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.jobs import at_work, dependencies, exec_probes, leader, table
@@ -42,8 +40,10 @@ from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.model import phrases
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Exec, HeldExecs
+from mpijob_elastic.model.node import NodeSign
 from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.observe import registration
+from mpijob_elastic.observe.nodes import threatened
 from mpijob_elastic.observe.registration import Registration
 from mpijob_elastic.telemetry.terminal import say
 
@@ -67,8 +67,8 @@ class Evidence:
     """Facts that were read beside a snapshot."""
 
     facts: Facts = field(default_factory=Facts)
-    #: Why the nodes of pods are about to go, in words, by pod name.
-    threats: Mapping[str, str] = field(default_factory=dict)
+    #: The signs that nodes of pods are about to go, by pod name.
+    threats: Mapping[str, NodeSign] = field(default_factory=dict)
     #: The execs that the launcher holds although their pods are gone.
     frozen: tuple[Exec, ...] = ()
 
@@ -225,12 +225,11 @@ async def ask(
     return Evidence(facts=facts, threats=threats, frozen=frozen)
 
 
-def _marked(view: JobView, threats: Mapping[str, str], frozen: tuple[Exec, ...]) -> JobView:
+def _marked(view: JobView, threats: Mapping[str, NodeSign], frozen: tuple[Exec, ...]) -> JobView:
     """Return the view with the threats to pods by their nodes, and the launcher's frozen execs."""
 
     def facts(pod: F) -> F:
-        why = pod.disruption or threats.get(pod.metadata.name, "")
-        return msgspec.structs.replace(pod, disruption=why)
+        return threatened(pod, threats.get(pod.metadata.name))
 
     launcher = view.launcher
     if launcher:

@@ -210,6 +210,7 @@ BLIND = job(
     launcher=launcher(mounts_discovery=False), config=config(pods(0, 1, 2), hostfile=pods(0, 1))
 )
 GOING = (worker(0), worker(1), worker(2, disruption="taint karpenter.sh/disrupted"))
+GOING_LATER = (*GOING[:2], but(GOING[2], disruption_from=NOW + 60))
 PUBLICATION: list[Row] = [
     (job(role=None), {"role_readable": False}, "not-known unknown"),
     (
@@ -224,6 +225,7 @@ PUBLICATION: list[Row] = [
     ),
     (job(config=TWO, sizes=(2, 4)), {}, "size-incomplete waiting: the next is not complete"),
     (job(workers=GOING, config=TWO), {}, "disrupted waiting: karpenter.sh/disrupted"),
+    (job(workers=GOING_LATER, config=TWO), {}, "not-published waiting"),
     *(
         (
             job(launcher=launcher(phase) if phase else None, elastic=elastic),

@@ -1,4 +1,4 @@
-"""Texts that users and nodes write, as values: durations, marks of evictions, signs of nodes that go, quantities."""
+"""Texts that users and nodes write, as values: durations, marks of evictions, quantities."""
 
 import math
 import tracemalloc
@@ -9,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpijob_elastic.capabilities.disruption import eviction
-from mpijob_elastic.capabilities.disruption import signs as disruption_signs
 from mpijob_elastic.capabilities.disruption.eviction import RETRIED_WITHIN, Eviction
-from mpijob_elastic.capabilities.disruption.signs import BadSign, Sign
 from mpijob_elastic.model import phrases, requests
 from mpijob_elastic.model.json_parts import shared
 
@@ -107,76 +105,6 @@ def test_a_mark_ends_by_its_time_and_one_from_the_future_does_not_count(
     released: bool, age: float, live: bool
 ) -> None:
     assert Eviction(released=released, at=NOW - age).is_live(drain_timeout=30.0, now=NOW) is live
-
-
-@pytest.mark.parametrize(
-    ("text", "sign"),
-    [
-        ("a.b/c=d", Sign(key="a.b/c", value="d")),
-        ("a.b/c=", Sign(key="a.b/c", value="")),
-        ("a.b/c:NoSchedule", Sign(key="a.b/c", effect="NoSchedule")),
-        ("a=d:NoExecute", Sign(key="a", value="d", effect="NoExecute")),
-        ("condition:InstanceExpired", Sign(key="InstanceExpired", condition=True)),
-    ],
-)
-def test_a_sign_is_read(text: str, sign: Sign) -> None:
-    assert disruption_signs.parse(text) == sign
-
-
-@pytest.mark.parametrize(
-    "text", ["", "a b", "a:Soon", "=x", "/a", "a:", "condition:", "condition:A=b", "a=b=c", "x\n"]
-)
-def test_what_is_no_sign_is_refused_with_what_is_allowed(text: str) -> None:
-    with pytest.raises(
-        BadSign, match=r"use KEY\[=VALUE\]\[:EFFECT\] of a taint, or condition:TYPE"
-    ):
-        disruption_signs.parse(text)
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "effect", "named"),
-    [
-        ("ToBeDeletedByClusterAutoscaler", "1700000000", "NoSchedule", True),
-        ("aws-node-termination-handler/spot-itn", "event", "PreferNoSchedule", True),
-        ("node.kubernetes.io/unschedulable", "", "NoSchedule", False),
-        ("InstanceExpired", "", "NoSchedule", False),
-        ("mine", "yes", "NoSchedule", True),
-        ("mine", "no", "NoSchedule", False),
-        ("mine", "yes", "NoExecute", False),
-        ("karpenter.sh/disruption", "disrupting", "NoSchedule", False),
-    ],
-)
-def test_named_taints(key: str, value: str, effect: str, named: bool) -> None:
-    wanted = disruption_signs.signs(
-        more=["mine=yes:NoSchedule"], ignored=["karpenter.sh/disruption"]
-    )
-    assert wanted.names_taint(key, value, effect) is named
-
-
-def test_named_conditions() -> None:
-    wanted, ignoring = (
-        disruption_signs.signs(),
-        disruption_signs.signs(ignored=["condition:InstanceExpired"]),
-    )
-    assert [wanted.names_condition(kind) for kind in ("InstanceExpired", "Ready")] == [True, False]
-    assert not ignoring.names_condition("InstanceExpired")
-
-
-@pytest.mark.parametrize(
-    ("key", "effect", "evicts"),
-    [
-        ("maintenance", "NoExecute", True),
-        ("maintenance", "NoSchedule", False),
-        ("ours", "NoExecute", False),
-        # A node that is lost is no notice: its workers are not Ready.
-        ("node.kubernetes.io/unreachable", "NoExecute", False),
-        ("node.kubernetes.io/out-of-service", "NoExecute", False),
-        ("node.cloudprovider.kubernetes.io/shutdown", "NoExecute", False),
-        ("my.node.kubernetes.io/x", "NoExecute", True),
-    ],
-)
-def test_taints_that_make_pods_leave(key: str, effect: str, evicts: bool) -> None:
-    assert disruption_signs.signs(ignored=["ours"]).evicts(key, effect) is evicts
 
 
 def container(**asked: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from random import Random
 import msgspec
 
 from mpijob_elastic.capabilities import live
-from mpijob_elastic.capabilities.disruption.signs import signs
+from mpijob_elastic.capabilities.disruption.known_signs import signs
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe import views

@@ -5,9 +5,10 @@ from collections.abc import AsyncIterator
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 
-from mpijob_elastic.capabilities.disruption.signs import signs
+from mpijob_elastic.capabilities.disruption.known_signs import signs
 from mpijob_elastic.kube.resources import NODES
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.pod import PodFacts, Toleration
@@ -139,6 +140,12 @@ def node(*taints: tuple[str, str], conditions: dict[str, str] | None = None) -> 
     return nodes.reading(signs())(json.dumps(body).encode())
 
 
+def said(facts: NodeFacts, *tolerations: Toleration) -> str:
+    """Why a pod with these tolerations goes, in words."""
+    sign = facts.threat(tolerations)
+    return sign.words if sign else ""
+
+
 EVICTING = ("maintenance", "NoExecute")
 NAMED = ("karpenter.sh/disruption", "NoSchedule")
 
@@ -161,7 +168,7 @@ NAMED = ("karpenter.sh/disruption", "NoSchedule")
     ],
 )
 def test_why_a_pod_goes_with_its_node(facts: NodeFacts, threat: str) -> None:
-    assert facts.threat([]) == threat
+    assert said(facts) == threat
     assert any(facts.signs) is bool(threat)
 
 
@@ -185,8 +192,62 @@ def test_who_tolerates_a_taint_for_ever_stays(toleration: Toleration, stays: boo
     assert node(NAMED).threat([toleration])
 
 
+def timed(**since: str) -> NodeFacts:
+    """A node on which these conditions have been False since a minute of an hour."""
+    conditions = [
+        {"type": kind, "status": "False", "lastTransitionTime": f"2026-11-29T10:{minute}:00Z"}
+        for kind, minute in since.items()
+    ]
+    body = {"metadata": {"name": "n"}, "status": {"conditions": conditions}}
+    return nodes.reading(signs())(json.dumps(body).encode())
+
+
+def test_the_sign_counts_that_begins_first() -> None:
+    # One counts after ten minutes, the other after thirty.
+    sign = timed(KernelReady="00", AcceleratedHardwareReady="25").threat([])
+    assert sign is not None
+    assert sign.words == "condition KernelReady=False"
+    sign = timed(KernelReady="00", AcceleratedHardwareReady="15").threat([])
+    assert sign is not None
+    assert sign.words == "condition AcceleratedHardwareReady=False"
+
+
+def test_a_node_waits_only_if_no_sign_hurries() -> None:
+    hurries = [facts.threat([]) for facts in (node(NAMED), node(EVICTING), node(NAMED, EVICTING))]
+    assert [sign is not None and sign.can_wait for sign in hurries] == [True, False, False]
+    tolerated = Toleration(key="maintenance", operator="Exists")
+    sign = node(NAMED, EVICTING).threat([tolerated])
+    assert sign is not None
+    assert sign.can_wait
+
+
+async def test_pods_are_told_from_when_a_sign_counts(api: TinyApi, watched: Watched) -> None:
+    condition = {"type": "KernelReady", "status": "False"}
+    for status in ("Unknown", "False"):
+        changed = condition | {"status": status, "lastTransitionTime": "1970-01-12T13:46:40Z"}
+        await api.update(PATH, "b", status={"conditions": [changed]})
+    await eventually(lambda: watched.told == ["a", "b"])
+    [found] = watched.judge([pod("b")])
+    assert (found.disruption, found.can_wait) == ("condition KernelReady=False", True)
+    assert found.disruption_from == NOW + 1800
+    assert [found.going(now=at) for at in (NOW + 1799, NOW + 1800)] == ["", found.disruption]
+    await api.update(PATH, "b", status={"conditions": [condition | {"status": "True"}]})
+    await eventually(lambda: watched.told == ["a", "b", "b"])
+    assert threats(watched, pod("b")) == [""]
+
+
+async def test_nothing_of_a_node_is_kept_but_its_signs() -> None:
+    """Nodes have kilobytes of labels and annotations, and clusters have thousands of nodes."""
+    text = {f"k{index}": "v" * 1000 for index in range(100)}
+    body = {
+        "metadata": {"name": "n", "labels": text, "annotations": text},
+        "status": {"conditions": [{"type": "Ready", "status": "True", "message": "m" * 9000}]},
+    }
+    facts = nodes.reading(signs())(json.dumps(body).encode())
+    assert len(msgspec.json.encode(facts)) < 200
+
+
 def test_one_taint_of_two_is_enough() -> None:
     facts = node(EVICTING, ("other", "NoExecute"))
-    assert (
-        facts.threat([Toleration(key="maintenance", operator="Exists")]) == "taint other:NoExecute"
-    )
+    tolerated = Toleration(key="maintenance", operator="Exists")
+    assert said(facts, tolerated) == "taint other:NoExecute"

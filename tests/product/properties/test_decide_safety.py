@@ -115,11 +115,13 @@ def gang_of(view: JobView) -> Gangs:
 
 
 def judged(view: JobView) -> JobView:
-    """The view with each live eviction as a disruption, and without those that are over."""
+    """The view with each live eviction as a disruption, and only what counts now."""
     return but(view, workers=tuple(_judged(view, one) for one in view.workers))
 
 
 def _judged(view: JobView, one: Worker) -> Worker:
+    counts = one.facts.disruption if one.facts.disruption_from <= NOW else ""
+    one = but(one, disruption=counts, disruption_from=0.0)
     asked = eviction.parse(one.facts.marks.get(EVICTION_MARK))
     if asked is None or not asked.is_live(drain_timeout=view.policy.drain_timeout, now=NOW):
         return but(one, eviction=None)

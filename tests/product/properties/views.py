@@ -8,7 +8,7 @@ them is of another clock.
 import math
 from collections.abc import Sequence
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from hypothesis import strategies as st
@@ -84,7 +84,7 @@ def _worker(index: int, random: Random) -> Worker:
         opaque=random.random() < 0.1,
         probe=_probe(random),
     )
-    return but(found, eviction=_eviction(found))
+    return but(found, eviction=_eviction(found), **_signs(found))
 
 
 def _eviction(pod: Worker) -> Eviction | None:
@@ -93,6 +93,18 @@ def _eviction(pod: Worker) -> Eviction | None:
     if random.random() < 0.8:
         return None
     return Eviction(released=random.random() < 0.5, at=min(_time(random), NOW + 4))
+
+
+def _signs(pod: Worker) -> dict[str, Any]:
+    """What else is known of a disruption; it takes no draw of the view's own, either."""
+    random = Random(hash((pod.facts.created_at, pod.probe.busy_at, pod.index)))
+    found: dict[str, Any] = {}
+    if pod.facts.node and random.random() < 0.5:
+        found["node"] = f"n{pod.index}"
+    if pod.facts.disruption:
+        found["can_wait"] = random.random() < 0.5
+        found["disruption_from"] = random.choice([0.0, NOW - 5, NOW + 600])
+    return found
 
 
 def _tries(random: Random) -> Tries:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import capability, derive, moves, notices
+from mpijob_elastic.decide import capability, decide, derive, moves, notices
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.pod import LauncherPhase, Probe, Worker
@@ -245,3 +245,18 @@ def test_a_notice_on_thousands_of_workers_is_short() -> None:
         told, _ = notices.tell(derive(view, now=NOW))
         assert told is not None
         assert len(told.text) < 3_000
+
+
+def test_a_sign_that_counts_later_is_looked_at_again_then() -> None:
+    view = job(4, workers=(*workers(count=3), doomed(3, disruption_from=NOW + 600)))
+    assert does(view) == "wake 600"
+    assert does(view, now=NOW + 600) == "publish 0 1 2 (Disruption)"
+    assert leaving(view, now=NOW + 599) == ()
+    assert leaving(view, now=NOW + 600) == pods(3)
+
+
+def test_a_launcher_is_told_of_when_its_sign_counts() -> None:
+    later, now = (launcher(disruption=TAINT, disruption_from=at) for at in (NOW + 60, NOW))
+    assert decide(job(launcher=later), now=NOW).wake_at == NOW + 60
+    assert reasons(job(launcher=later)) == []
+    assert reasons(job(launcher=now)) == ["LauncherDisrupted"]
