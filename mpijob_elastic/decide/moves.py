@@ -33,8 +33,8 @@ def going(view: JobView, wishes: Wishes) -> frozenset[str]:
     if not view.elastic:
         return frozenset()
     moved = (leave.pod for leave in wishes.leaves.values() if leave.kind is LeaveKind.MOVE)
-    pods = [pod for pod in map(view.worker, moved) if pod and _may_move(view, pod)]
-    return frozenset(pod.name for pod in pods if not _gave_up(view, pod))
+    pods = [pod for pod in map(view.worker, moved) if pod and may_move(view, pod)]
+    return frozenset(pod.name for pod in pods)
 
 
 def leaving(
@@ -122,7 +122,7 @@ def _stuck(state: JobState) -> list[WorkerState]:
     if not view.elastic:
         return []
     threatened = [worker for worker in state.workers if worker.wanted and worker.cause]
-    there = [worker for worker in threatened if _may_move(view, worker.pod)]
+    there = [worker for worker in threatened if _helps(view, worker.pod)]
     return [worker for worker in there if _gave_up(view, worker.pod)]
 
 
@@ -131,7 +131,12 @@ def least(view: JobView) -> int:
     return max(view.policy.min_replicas or 1, view.facts.min_np_workers)
 
 
-def _may_move(view: JobView, worker: Worker) -> bool:
+def may_move(view: JobView, worker: Worker) -> bool:
+    """Tell whether a worker may be moved: that helps, and was not in vain too often."""
+    return _helps(view, worker) and not _gave_up(view, worker)
+
+
+def _helps(view: JobView, worker: Worker) -> bool:
     """Tell whether a move helps: the worker is wanted, and is not lost already."""
     return worker.index in view.wanted and is_there(worker)
 
