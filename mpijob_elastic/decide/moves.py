@@ -102,7 +102,7 @@ def notes(state: JobState) -> Iterable[Note]:
     if stuck:
         message = (
             f"{each(stuck)} kept: recreated {len(MOVED.delays)} times, and always on a node that "
-            "is going away"
+            "is going away or has a faulty device"
         )
         yield warning("DisruptionRepeated", message)
 

@@ -214,6 +214,10 @@ def _unpublished(case: Case, pod: Worker) -> Finding:
     if going:
         why = f"its node or pod is being removed ({going})"
         return waiting("disrupted", f"is leaving: {why}; the operator recreates it on another node")
+    if pod.facts.unhealthy:
+        where = f" on node {pod.facts.node}" if pod.facts.node else ""
+        why = f"its {pod.facts.unhealthy}{where} is reported Unhealthy"
+        return waiting("device", f"is leaving: {why}; the operator recreates it with another one")
     if case.view.facts.sizes and step.wake_at is None and case.name not in step.hosts:
         return waiting(
             "size-incomplete",

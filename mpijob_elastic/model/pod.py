@@ -130,6 +130,8 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     disruption_from: float = 0.0
     #: The pod may leave after others: its node does not go at a set time.
     can_wait: bool = False
+    #: A resource of its own that its kubelet reports as Unhealthy, such as a GPU; "" without one.
+    unhealthy: str = ""
     #: The tolerations that let it stay for ever in spite of a NoExecute taint.
     tolerations: tuple[Toleration, ...] = ()
     #: End of its grace period; None unless it is being deleted.

@@ -47,6 +47,10 @@ _DEFAULT = names.DEFAULT_CONTAINER
 _LONGEST_OBSTACLE = 200
 # A pod may have any number of containers that have ended, with long names.
 _LONGEST_STATE = 400
+_UNHEALTHY = "Unhealthy"
+# A resource whose kubelet gives no name.
+_NAMELESS = "a device"
+_LONGEST_RESOURCE = 100
 # Our marks are short; anybody who may annotate the pod may write a longer mark.
 _LONGEST_MARK = 64
 
@@ -69,6 +73,21 @@ class State(Wire, frozen=True):
     terminated: Detail | None = None
 
 
+class ResourceHealth(Wire, frozen=True):
+    """The health of one device; its id is not read."""
+
+    #: "Healthy", "Unhealthy" or "Unknown".
+    health: str = ""
+
+
+class ResourceStatus(Wire, frozen=True):
+    """One of `allocatedResourcesStatus`."""
+
+    #: The name of a resource, such as that of a GPU, or `claim:` and the name of a claim.
+    name: str = ""
+    resources: list[ResourceHealth] | None = None
+
+
 class ContainerStatus(Wire, frozen=True):
     """One of `containerStatuses`."""
 
@@ -76,6 +95,7 @@ class ContainerStatus(Wire, frozen=True):
     state: State | None = None
     last_state: State | None = None
     restart_count: int = 0
+    allocated_resources_status: list[ResourceStatus] | None = None
 
 
 class PodCondition(Wire, frozen=True):
@@ -250,6 +270,7 @@ def _facts(pod: ReportedPod, *, groups: frozenset[str], marks: frozenset[str]) -
         node=shared(spec.node_name),
         obstacle=_obstacle(conditions),
         disruption=_disrupted(conditions),
+        unhealthy=_unhealthy(status),
         tolerations=_lasting(spec),
         ends_at=seconds(pod.metadata.deletion_timestamp),
         grace=pod.metadata.deletion_grace_period_seconds,
@@ -388,6 +409,19 @@ def _disrupted(conditions: Mapping[str, PodCondition]) -> str:
     found = (conditions[ending] for ending in _ENDINGS if ending in conditions)
     true = next((condition for condition in found if condition.status == "True"), None)
     return f"condition {true.type} ({true.reason})"[:_LONGEST_OBSTACLE] if true else ""
+
+
+def _unhealthy(status: PodStatus) -> str:
+    """Return the first resource of a container with a device that is Unhealthy.
+
+    Since Kubernetes 1.36 (ResourceHealthStatus). Unknown says nothing of the device.
+    https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/
+    """
+    for container in status.container_statuses or ():
+        for resource in container.allocated_resources_status or ():
+            if any(device.health == _UNHEALTHY for device in resource.resources or ()):
+                return shared((resource.name or _NAMELESS)[:_LONGEST_RESOURCE])
+    return ""
 
 
 def _last_state(spec: ReportedSpec, status: PodStatus, ended: Iterable[tuple[str, Detail]]) -> str:

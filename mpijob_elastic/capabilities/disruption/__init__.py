@@ -108,7 +108,7 @@ class Disruption(Capability):
 
 def _concerns(facts: PodFacts) -> bool:
     """Tell whether the pod is about to go, now or later."""
-    return bool(facts.disruption or EVICTION_MARK in facts.marks)
+    return bool(facts.disruption or facts.unhealthy or EVICTION_MARK in facts.marks)
 
 
 def _whys(view: JobView, *, now: float) -> Mapping[str, str]:
@@ -118,12 +118,20 @@ def _whys(view: JobView, *, now: float) -> Mapping[str, str]:
         facts = worker.facts
         if facts.disruption and facts.disruption_from <= now:
             whys[worker.name] = facts.disruption
+        elif facts.unhealthy:
+            whys[worker.name] = _of_device(facts)
     return whys
+
+
+def _of_device(facts: PodFacts) -> str:
+    return f"{facts.unhealthy} reported Unhealthy"
 
 
 def _patient(facts: PodFacts) -> str:
     """Return why a worker is to leave, now or later, if it may leave after others; else ""."""
-    return facts.disruption if facts.can_wait else ""
+    if facts.disruption:
+        return facts.disruption if facts.can_wait else ""
+    return _of_device(facts) if facts.unhealthy else ""
 
 
 def _held(view: JobView, whys: Collection[str]) -> list[Worker]:
@@ -131,7 +139,7 @@ def _held(view: JobView, whys: Collection[str]) -> list[Worker]:
 
     whys: the names of the workers that are to leave now.
     """
-    found = [one for one in view.workers if one.facts.can_wait]
+    found = [one for one in view.workers if one.facts.can_wait or one.facts.unhealthy]
     if len(found) < in_turn.SEVERAL:
         return []
     widespread = in_turn.signs((worker.facts, _patient(worker.facts)) for worker in view.workers)

@@ -211,6 +211,7 @@ BLIND = job(
 )
 GOING = (worker(0), worker(1), worker(2, disruption="taint karpenter.sh/disrupted"))
 GOING_LATER = (*GOING[:2], but(GOING[2], disruption_from=NOW + 60))
+FAULTY = (*GOING[:2], worker(2, unhealthy="nvidia.com/gpu", node="gpu-7"))
 PUBLICATION: list[Row] = [
     (job(role=None), {"role_readable": False}, "not-known unknown"),
     (
@@ -226,6 +227,11 @@ PUBLICATION: list[Row] = [
     (job(config=TWO, sizes=(2, 4)), {}, "size-incomplete waiting: the next is not complete"),
     (job(workers=GOING, config=TWO), {}, "disrupted waiting: karpenter.sh/disrupted"),
     (job(workers=GOING_LATER, config=TWO), {}, "not-published waiting"),
+    (
+        job(workers=FAULTY, config=TWO),
+        {},
+        "device waiting: its nvidia.com/gpu on node gpu-7 is reported Unhealthy; the operator",
+    ),
     *(
         (
             job(launcher=launcher(phase) if phase else None, elastic=elastic),

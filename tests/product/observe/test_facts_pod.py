@@ -57,6 +57,22 @@ def conditions(*found: dict[str, str]) -> PodFacts:
     return pod({"conditions": found})
 
 
+def _devices(healths: list[str] | None) -> list[dict[str, str]] | None:
+    if healths is None:
+        return None
+    return [{"resourceID": f"GPU-{index}", "health": one} for index, one in enumerate(healths)]
+
+
+def with_devices(*devices: tuple[str, list[str] | None]) -> PodFacts:
+    """A pod of two containers, the second with such resources, each with the health of its devices."""
+    status = [{"name": name, "resources": _devices(healths)} for name, healths in devices]
+    containers = [
+        {"name": "sidecar", "allocatedResourcesStatus": None},
+        {"name": "main", "allocatedResourcesStatus": status},
+    ]
+    return pod({"containerStatuses": containers})
+
+
 def mounting(volume: Any, name: str = "mpi-job-config", **runs: Any) -> PodFacts:
     volumes = [{"name": name, "configMap": volume}]
     return pod(spec={"volumes": volumes, "containers": [{"name": "launcher", **runs}]})
@@ -249,6 +265,21 @@ TRIES: list[tuple[dict[str, Any], bool]] = [
             pod(spec={"tolerations": [UNREACHABLE, {"operator": "Exists"}]}),
             {"tolerations": (Toleration(operator="Exists"),)},
         ),
+        # A device of its own that is broken; Unknown says nothing.
+        (pod(), {"unhealthy": ""}),
+        (with_devices(), {"unhealthy": ""}),
+        (with_devices(("nvidia.com/gpu", None)), {"unhealthy": ""}),
+        (with_devices(("nvidia.com/gpu", ["Healthy", "Unknown", ""])), {"unhealthy": ""}),
+        (
+            with_devices(("nvidia.com/gpu", ["Healthy", "Unhealthy"])),
+            {"unhealthy": "nvidia.com/gpu", "disruption": ""},
+        ),
+        (
+            with_devices(("rdma/hca", ["Healthy"]), ("claim:gpus", ["Unhealthy"])),
+            {"unhealthy": "claim:gpus"},
+        ),
+        (with_devices(("", ["Unhealthy"])), {"unhealthy": "a device"}),
+        (with_devices(("x" * 5000, ["Unhealthy"])), {"unhealthy": "x" * 100}),
         # What keeps a look from telling processes apart.
         (pod(), {"shares_processes": False}),
         (pod(spec={"shareProcessNamespace": True}), {"shares_processes": True}),

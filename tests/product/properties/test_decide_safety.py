@@ -115,13 +115,14 @@ def gang_of(view: JobView) -> Gangs:
 
 
 def judged(view: JobView) -> JobView:
-    """The view with each live eviction as a disruption, and only what counts now."""
+    """The view with each live eviction and each faulty device as a disruption, and only what counts now."""
     return but(view, workers=tuple(_judged(view, one) for one in view.workers))
 
 
 def _judged(view: JobView, one: Worker) -> Worker:
+    device = "a device" if one.facts.unhealthy else ""
     counts = one.facts.disruption if one.facts.disruption_from <= NOW else ""
-    one = but(one, disruption=counts, disruption_from=0.0)
+    one = but(one, disruption=counts or device, disruption_from=0.0, unhealthy="")
     asked = eviction.parse(one.facts.marks.get(EVICTION_MARK))
     if asked is None or not asked.is_live(drain_timeout=view.policy.drain_timeout, now=NOW):
         return but(one, eviction=None)
@@ -756,7 +757,7 @@ def settled(view: JobView) -> JobView:
 
 
 def _settled(one: Worker) -> Worker:
-    return but(one, disruption="", eviction=None)
+    return but(one, disruption="", unhealthy="", eviction=None)
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)

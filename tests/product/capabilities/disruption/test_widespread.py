@@ -1,4 +1,4 @@
-"""A sign on many of a job's nodes: workers leave one at a time."""
+"""A sign on many of a job's nodes: workers leave one at a time. And faulty devices."""
 
 from typing import Any
 
@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 
 from mpijob_elastic.capabilities.disruption import Disruption
 from mpijob_elastic.capabilities.disruption.eviction import Eviction
-from mpijob_elastic.decide import decide, derive
+from mpijob_elastic.decide import decide, derive, moves
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.pod import Worker
+from mpijob_elastic.model.policy import Policy
 from tests.builders import NOW, but, config, job, left, pods, tries, worker
-from tests.product.decide.plans import those
+from tests.product.decide.plans import change, does, those
 
 SIGN = "condition KernelReady=False"
 
@@ -92,6 +93,17 @@ def reasons(view: JobView) -> list[str]:
         (job(4, workers=workers(2, 3, count=4, disruption_from=NOW + 9)), ()),
         # One that is being deleted goes by itself.
         (job(4, workers=(sound(0), doomed(1), doomed(2), doomed(3, deleting=True))), (2,)),
+        # Faulty devices are such reports, too.
+        (
+            job(
+                4,
+                workers=tuple(
+                    worker(index, node=f"n{index}", unhealthy="nvidia.com/gpu")
+                    for index in range(4)
+                ),
+            ),
+            (3,),
+        ),
         (job(4, workers=workers(1, 3, count=4), elastic=False), ()),
     ],
 )
@@ -196,3 +208,38 @@ def test_at_most_one_more_worker_leaves_at_a_time(data: st.DataObject) -> None:
     assert len(gone) <= 1
     if any(pod not in view.host_of for pod in moved):
         assert not gone, "one is under way"
+
+
+FAULTY: dict[str, Any] = {"unhealthy": "nvidia.com/gpu", "node": "n3"}
+
+
+def test_a_worker_with_a_faulty_device_leaves_and_the_move_is_counted() -> None:
+    view = job(4, workers=(*workers(count=3), worker(3, **FAULTY)))
+    assert does(view) == "publish 0 1 2 (Disruption)"
+    assert change(view).memory.moved == {"j-worker-3": tries(1, uid="uid-of-j-worker-3")}
+    [told] = [note for note in change(view).notes if note.reason == "Disruption"]
+    assert "j-worker-3 (nvidia.com/gpu reported Unhealthy on node n3) removed" in told.message
+
+
+@pytest.mark.parametrize(
+    ("moved", "leaves"),
+    [(1, True), (2, True), (3, False), (4, False)],
+)
+def test_a_worker_that_gets_a_faulty_device_again_and_again_stays(moved: int, leaves: bool) -> None:
+    memory = Memory(moved={"j-worker-3": tries(moved, ago=60, uid="before")})
+    found = (*workers(count=3), worker(3, **FAULTY))
+    view = job(4, workers=found, config=config(pods(0, 1, 2, 3), memory=memory))
+    assert bool(leaving(view)) is leaves
+    assert [note.reason for note in moves.notes(derive(view, now=NOW))] == (
+        [] if leaves else ["DisruptionRepeated"]
+    )
+
+
+def test_a_faulty_device_is_no_reason_below_the_least_size() -> None:
+    found = (*workers(count=3), worker(3, **FAULTY))
+    assert leaving(job(4, workers=found, policy=Policy(min_replicas=4))) == ()
+
+
+def test_a_sign_on_the_node_comes_before_a_faulty_device() -> None:
+    view = job(4, workers=(*workers(count=3), doomed(3, unhealthy="nvidia.com/gpu")))
+    assert derive(view, now=NOW).by_name["j-worker-3"].cause == SIGN
