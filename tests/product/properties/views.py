@@ -99,7 +99,9 @@ def _signs(pod: Worker) -> dict[str, Any]:
     """What else is known of a disruption; it takes no draw of the view's own, either."""
     random = Random(hash((pod.facts.created_at, pod.probe.busy_at, pod.index)))
     found: dict[str, Any] = {}
-    if random.random() < 0.1:
+    if random.random() < 0.7:
+        return found
+    if random.random() < 0.3:
         found["unhealthy"] = "nvidia.com/gpu"
     if pod.facts.node and random.random() < 0.5:
         found["node"] = f"n{pod.index}"
