@@ -51,15 +51,15 @@ def await_lines(cluster: Cluster, namespace: str, *lines: str) -> None:
         time.sleep(0.2)
 
 
-def resize_through(cluster: Cluster, namespace: str) -> None:
-    """Edit 1→3→1 until the launcher has run a command in each worker that it is told of."""
+def resize_through(cluster: Cluster, namespace: str, **both: Any) -> None:
+    """Edit 1→3→1 until the launcher has run a command in each worker that it is told of; `both`: see `job`."""
     here = ("--namespace", namespace)
 
     def scale(size: int) -> None:
         patch = {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": size}}}}
         cluster.kubectl("patch", "mpijob", "train", "--type=merge", "-p", json.dumps(patch), *here)
 
-    cluster.kubectl("create", "-f", "-", *here, stdin=json.dumps(job()))
+    cluster.kubectl("create", "-f", "-", *here, stdin=json.dumps(job(**both)))
     there = ("get", "pod/train-launcher", "--ignore-not-found", "-o", "name", *here)
     until("the operator creates the launcher", lambda: cluster.kubectl(*there) or None)
     await_phase(cluster, namespace, "train-launcher", "Running")

@@ -195,6 +195,22 @@ def test_an_upgrade_misses_neither_an_admission_nor_an_edit(
 
 
 @pytest.mark.usefixtures("deployed")
+def test_programs_and_pods_run_as_any_user(cluster: Cluster, namespace: str) -> None:
+    """OpenShift gives each namespace a range of user ids that no image knows, and the group 0."""
+    nobodys = {"runAsUser": 1000650000, "runAsGroup": 0}
+    here = ("--namespace", names.NAMESPACE)
+    patch = {"spec": {"template": {"spec": {"securityContext": nobodys}}}}
+    for name in DEPLOYMENTS:
+        cluster.kubectl("patch", f"deployment/{name}", *here, "-p", json.dumps(patch))
+    for name in DEPLOYMENTS:
+        cluster.kubectl("rollout", "status", f"deployment/{name}", "--timeout=180s", *here)
+        user = within(cluster, name, "python3.11", "-c", "import os; print(os.getuid())")
+        assert user.strip() == str(nobodys["runAsUser"])
+    assert called(cluster)
+    resize_through(cluster, namespace, securityContext=nobodys)
+
+
+@pytest.mark.usefixtures("deployed")
 def test_the_replicas_of_a_drained_node_are_replaced(cluster: Cluster, namespace: str) -> None:
     node = leaders_node(cluster)
     assert all(node in _nodes(cluster, name) for name in DEPLOYMENTS)
