@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,7 +20,7 @@ from lab.errors import LabError
 from lab.install import Installed, install_into
 from lab.options import Options
 from lab.replicas import Controller, Webhook
-from mpijob_elastic import names
+from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALE, AUTOSCALERS
 from mpijob_elastic.capabilities.et_operator.facts import SCALE_INS, SCALE_OUTS
 from mpijob_elastic.capabilities.gangs.facts import COSCHEDULING, COSCHEDULING_POD_GROUPS
@@ -58,6 +59,8 @@ ASKING: dict[str, tuple[Resource, dict[str, Any]]] = {
     "kube_queue": (QUEUE_UNITS, {"annotations": {KUBEQUEUE_SUSPEND: "true"}}),
     "kueue": (WORKLOADS, {"job_labels": {LABEL_QUEUE: "team"}}),
 }
+# Capabilities that create no object of their own. et-operator's requests have tests of their own.
+WITHOUT = {"disruption", "history", "missed_fields", "run_policy", "et_operator"}
 # Pods become owners of these later, so that quota stays with pods of a deleted job.
 ADOPTED = (QUEUE_UNITS, WORKLOADS)
 OF_A_POD = {"apiVersion": "v1", "kind": "Pod", "name": "train-worker-0", "uid": "u"}
@@ -131,6 +134,12 @@ async def run_granted(job: Job, unit: str) -> None:
 
 def owners(found: Object) -> list[str]:
     return [one["name"] for one in found["metadata"].get("ownerReferences", [])]
+
+
+def test_each_capability_is_known() -> None:
+    folder = Path(capabilities.__file__).parent
+    rooms = {one.parent.name for one in folder.glob("*/__init__.py")}
+    assert rooms == {*ASKING, *WITHOUT}
 
 
 def test_the_plugin_is_on(cluster: Cluster, namespace: str) -> None:
