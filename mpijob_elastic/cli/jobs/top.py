@@ -28,8 +28,12 @@ SortBy = Literal["cpu", "memory", "gpu"]
 # Percent and MiB of each GPU of a pod.
 Gpus = tuple[tuple[int, int], ...]
 
+# The versions in which pods are measured, the newest first; kubectl 1.37 reads them, too.
 # https://github.com/kubernetes/metrics
-POD_METRICS = Resource(group="metrics.k8s.io", version="v1beta1", plural="pods", kind="PodMetrics")
+POD_METRICS = [
+    Resource(group="metrics.k8s.io", version=version, plural="pods", kind="PodMetrics")
+    for version in ("v1", "v1beta1")
+]
 NVIDIA_SMI = [
     "nvidia-smi",
     "--query-gpu=utilization.gpu,memory.used",
@@ -150,24 +154,33 @@ async def _measured(
     Raises NoMetrics.
     """
     decode = msgspec.json.Decoder(_PodMetrics).decode
-    try:
-        found = await list_objects(client, POD_METRICS.path(namespace), decode, selector=selector)
-    except errors.ApiError as error:
-        # RBAC comes first: it refuses also what is not served.
-        is_refused = isinstance(error, errors.Forbidden)
-        if error.status not in (404, 503) and not (is_refused and await _is_absent(client)):
-            raise
-        raise NoMetrics(
-            f"the cluster does not serve {POD_METRICS.api_version}: metrics-server is not "
-            "installed, or does not answer"
-        ) from error
-    return {metrics.metadata.name: _amounts(metrics) for metrics in found}
+    for resource in POD_METRICS:
+        try:
+            found = await list_objects(client, resource.path(namespace), decode, selector=selector)
+        except errors.ApiError as error:
+            if not await _is_missing(client, resource, error):
+                raise
+        else:
+            return {metrics.metadata.name: _amounts(metrics) for metrics in found}
+    versions = " or ".join(resource.version for resource in POD_METRICS)
+    raise NoMetrics(
+        f"the cluster does not serve {POD_METRICS[0].group}/{versions}: metrics-server is not "
+        "installed, or does not answer"
+    )
 
 
-async def _is_absent(client: ApiReader) -> bool:
-    """Tell whether the cluster does not serve the metrics of pods; everybody may ask that."""
+async def _is_missing(client: ApiReader, resource: Resource, error: errors.ApiError) -> bool:
+    """Tell whether these metrics were refused because nobody serves them."""
+    # RBAC comes first: it refuses also what is not served.
+    if isinstance(error, errors.Forbidden):
+        return await _is_absent(client, resource)
+    return error.status in (404, 503)
+
+
+async def _is_absent(client: ApiReader, resource: Resource) -> bool:
+    """Tell whether the cluster does not serve these metrics; everybody may ask that."""
     with suppress(errors.KubeError):
-        return await client.find(f"/apis/{POD_METRICS.api_version}") is None
+        return await client.find(f"/apis/{resource.api_version}") is None
     return False
 
 

@@ -1,5 +1,6 @@
 """`top` in a cluster with metrics-server and GPUs, and without."""
 
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -29,7 +30,8 @@ class Cluster:
 
     def __init__(self, api: TinyApi, capsys: pytest.CaptureFixture[str]) -> None:
         self.api, self._capsys = api, capsys
-        self.is_served = True
+        self.served: Collection[str] = ("v1beta1",)
+        self.asked: list[str] = []
         self.shells = Shells(by_place(SMI, "sh: nvidia-smi: not found"))
         self.metrics: list[worlds.Object] | errors.ApiError = [
             used("train-launcher", ("1500u", "700Ki")),
@@ -43,12 +45,17 @@ class Cluster:
         api.hook, api.streams["/exec"] = self._hook, self.shells.serve
 
     def _hook(self, sent: Sent) -> Any:
-        if sent.path == "/apis/metrics.k8s.io/v1beta1":
-            if not self.is_served:
+        group, _, rest = sent.path.partition("/apis/metrics.k8s.io/")
+        if group or not rest:
+            return None
+        version, _, pods = rest.partition("/")
+        if not pods:
+            if version not in self.served:
                 raise refused(404, "", "404 page not found")
             return {"resources": []}
-        if not sent.path.startswith("/apis/metrics.k8s.io/"):
-            return None
+        self.asked.append(version)
+        if version not in self.served and not isinstance(self.metrics, errors.ApiError):
+            raise refused(404, "", "404 page not found")
         if isinstance(self.metrics, errors.ApiError):
             raise self.metrics
         return {"metadata": {}, "items": self.metrics}
@@ -89,22 +96,39 @@ async def test_without_the_right_to_exec_there_are_no_gpus(cluster: Cluster) -> 
     assert (await cluster.top())[0] == "NAME             NODE     CPU(cores)   MEMORY(bytes)"
 
 
+@pytest.mark.parametrize(
+    ("served", "asked"),
+    [
+        pytest.param(("v1", "v1beta1"), ["v1"], id="v1 is asked first"),
+        pytest.param(("v1",), ["v1"], id="only v1"),
+        pytest.param(("v1beta1",), ["v1", "v1beta1"], id="only v1beta1"),
+    ],
+)
+async def test_the_newest_version_that_is_served_is_read(
+    cluster: Cluster, served: Collection[str], asked: list[str]
+) -> None:
+    cluster.served = served
+    assert "1250m" in (await cluster.top())[2]
+    assert cluster.asked == asked
+
+
 @pytest.mark.parametrize("status", [404, 503])
 async def test_without_metrics_server_that_is_said(cluster: Cluster, status: int) -> None:
     cluster.metrics = refused(status, "NotFound", "404 page not found")
     with pytest.raises(
-        NoMetrics, match=r"does not serve metrics.k8s.io/v1beta1: metrics-server is not installed"
+        NoMetrics,
+        match=r"does not serve metrics.k8s.io/v1 or v1beta1: metrics-server is not installed",
     ):
         await cluster.top()
 
 
-@pytest.mark.parametrize("is_served", [True, False])
+@pytest.mark.parametrize("served", [("v1",), ("v1beta1",), ()])
 async def test_rbac_that_refuses_what_nobody_serves_is_not_the_reason(
-    cluster: Cluster, *, is_served: bool
+    cluster: Cluster, served: Collection[str]
 ) -> None:
     cluster.metrics = refused(403, "Forbidden", 'cannot list resource "pods"')
-    cluster.is_served = is_served
-    with pytest.raises(errors.Forbidden if is_served else NoMetrics):
+    cluster.served = served
+    with pytest.raises(errors.Forbidden if served else NoMetrics):
         await cluster.top()
 
 
