@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab.credentials import Credentials
+from lab.errors import LabError
 from lab.layout import Layout
 from lab.node.addresses import SERVICE_NETWORK
 from lab.programs import Programs
+from lab.versions import KubernetesVersion
 
 MANIFESTS = Path(__file__).parent / "manifests"
 CRDS = (MANIFESTS / "mpijob-crd.yaml", MANIFESTS / "podgroup-crd.yaml")
@@ -21,10 +23,6 @@ UNHURRIED = ("--kube-api-qps=500", "--kube-api-burst=1000")
 # How often HPAs look; 15 s by default. Everything else of theirs a HPA can say itself, in its
 # `behavior`.
 AUTOSCALER_PERIOD = "1s"
-# Kubernetes' own gangs, alpha and off in 1.36: gates for API server, controllers and scheduler; the
-# API must be served.
-GANGS = "--feature-gates=GenericWorkload=true,GangScheduling=true"
-SERVED_GANGS = "--runtime-config=scheduling.k8s.io/v1alpha2=true"
 
 # Sandboxes of `kubectl exec` need privileges: root has them, others where user namespaces are
 # allowed (Ubuntu 24.04 restricts them, and so do most containers). Where they cannot be had, exec
@@ -41,6 +39,43 @@ class Ports:
     etcd_peer: int
     api_server: int
     kubelet: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class GangFlags:
+    """The flags for Kubernetes' own gangs, which are off by default."""
+
+    #: For API server, controllers and scheduler.
+    gates: str
+    #: For the API server, which serves no PodGroups without it.
+    served: str
+
+
+# The newest first: kubernetes v1.37 removed the gate GangScheduling and PodGroups v1alpha2.
+GANGS: Sequence[tuple[KubernetesVersion, GangFlags]] = (
+    (
+        KubernetesVersion(1, 37, 0),
+        GangFlags(
+            gates="--feature-gates=GenericWorkload=true",
+            served="--runtime-config=scheduling.k8s.io/v1beta1=true",
+        ),
+    ),
+    (
+        KubernetesVersion(1, 36, 0),
+        GangFlags(
+            gates="--feature-gates=GenericWorkload=true,GangScheduling=true",
+            served="--runtime-config=scheduling.k8s.io/v1alpha2=true",
+        ),
+    ),
+)
+
+
+def gang_flags(version: KubernetesVersion) -> GangFlags:
+    """Return the flags for gangs of a version; raise LabError for one that has no such PodGroups."""
+    for since, flags in GANGS:
+        if version >= since:
+            return flags
+    raise LabError(f"Kubernetes {version} has no PodGroups of its own that we know; 1.36 has.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ class Options:
     """`nodes` pretended nodes, `real_nodes` that run pods, and the Kubernetes version, as `v1.34.4`.
 
     Pretended nodes beside real ones have a taint (lab.nodes.PRETENDED), so that pods go to the real
-    ones. `gangs`: with PodGroups of Kubernetes' own, which take 1.36 and gates (components.GANGS).
+    ones. `gangs`: with PodGroups of Kubernetes' own, from 1.36 on (components.GANGS).
     `admission_plugins`: those of the API server beside its default ones.
     """
 

@@ -23,6 +23,7 @@ from lab.node.addresses import places
 from lab.node.rack import Rack
 from lab.ports import free_ports
 from lab.state import Request
+from lab.versions import KubernetesVersion
 
 DEADLINE = 120.0  # seconds; a busy machine is slow, a broken lab must still end
 POLL = 0.03  # seconds
@@ -106,15 +107,16 @@ class Startup:
             api_server = api_server.also(
                 f"--egress-selector-config-file={gateway.write_selection(layout)}"
             )
-        if self.request.options.gangs:
-            api_server = api_server.also(components.GANGS, components.SERVED_GANGS)
+        if flags := self._gang_flags():
+            api_server = api_server.also(flags.gates, flags.served)
         if plugins := self.request.options.admission_plugins:
             api_server = api_server.also(f"--enable-admission-plugins={','.join(plugins)}")
         self.children.start(api_server)
 
     def _start_rest(self, credentials: Credentials) -> None:
         programs, layout = self.request.programs, self.layout
-        gates = [components.GANGS] if self.request.options.gangs else []
+        flags = self._gang_flags()
+        gates = [flags.gates] if flags else []
         self.children.start(
             components.controller_manager(programs, layout, credentials).also(*gates)
         )
@@ -126,6 +128,12 @@ class Startup:
                 "--manage-all-nodes=false", f"--manage-nodes-with-label-selector={label}"
             )
         self.children.start(kwok)
+
+    def _gang_flags(self) -> components.GangFlags | None:
+        options = self.request.options
+        if not options.gangs:
+            return None
+        return components.gang_flags(KubernetesVersion.parse(options.kubernetes_version))
 
     def _create_objects(self, api: Api, kubelet_port: int | None) -> None:
         for path in CRDS:
