@@ -17,7 +17,7 @@ from mpijob_elastic.capabilities import admission
 from mpijob_elastic.kube.meta import KubeObject
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS, RESOURCE_QUOTAS, Resource
-from mpijob_elastic.kube.served import WhileServed
+from mpijob_elastic.kube.served import Served, WhileServed
 from mpijob_elastic.kube.watch import WatchCache, Watches, watches
 from mpijob_elastic.model.job_facts import JobFacts
 
@@ -49,6 +49,7 @@ class Watched(Lookup):
             )
             for resource, read in admission.WATCHES
         }
+        self._served = {resource: Served(client, resource) for resource in admission.SERVED}
 
     def job(self, namespace: str, name: str) -> JobFacts | None:
         """Return the job as last seen; None if it is not known (yet)."""
@@ -59,6 +60,13 @@ class Watched(Lookup):
         return [
             found for found in self._quotas.store.values() if found.metadata.namespace == namespace
         ]
+
+    def serves(self, resource: Resource) -> bool:
+        """Tell whether the API serves a resource. Raises LookupError while that is not known."""
+        known = self._served[resource].known
+        if known is None:
+            raise LookupError
+        return known
 
     def named(self, resource: Resource, name: str) -> KubeObject | None:
         """Return a cluster-wide object, None if there is none.
@@ -87,3 +95,5 @@ class Watched(Lookup):
         async with asyncio.TaskGroup() as group:
             for cache in (self._jobs, self._quotas, *self._within.values(), *self._named.values()):
                 group.create_task(cache.run())
+            for asked in self._served.values():
+                group.create_task(asked.run())

@@ -20,9 +20,13 @@ from mpijob_elastic.model.mpijob import MPIJob
 class Lookup:
     """Lookups in the cluster's last known state.
 
-    Both methods raise LookupError if nobody can say. This default watches nothing, so both raise
-    it.
+    Its methods raise LookupError if nobody can say. This default watches nothing, so they all
+    raise it.
     """
+
+    def serves(self, _resource: Resource) -> bool:
+        """Tell whether the API serves a resource."""
+        raise LookupError
 
     def named(self, _resource: Resource, _name: str) -> KubeObject | None:
         """Return the cluster-wide object of that name, None if there is none."""
@@ -36,7 +40,7 @@ class Lookup:
 class CapabilityAdmission:
     """The part of one capability at admission."""
 
-    def patched(self, _pod: AdmittedPod, _job: JobFacts) -> Patch:
+    def patched(self, _pod: AdmittedPod, _job: JobFacts, _lookup: Lookup) -> Patch:
         """Return the patch for a new launcher or worker; `_job`: the MPIJob as last seen."""
         return ()
 

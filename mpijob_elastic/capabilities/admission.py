@@ -10,6 +10,7 @@ from mpijob_elastic.admission.allowed_sizes import SizesAdmission
 from mpijob_elastic.admission.interface import CapabilityAdmission, ReviewContext, ReviewHook
 from mpijob_elastic.admission.parking import ParkingAdmission
 from mpijob_elastic.capabilities.disruption.hook import Evictions
+from mpijob_elastic.capabilities.gangs.admission import SERVED as POD_GROUPS
 from mpijob_elastic.capabilities.gangs.admission import WATCHED as VOLCANO_QUEUES
 from mpijob_elastic.capabilities.gangs.admission import GangAdmission
 from mpijob_elastic.capabilities.kueue.admission import TAKEN as QUEUE_LABELS
@@ -30,6 +31,8 @@ ALL: tuple[CapabilityAdmission, ...] = (
 TAKEN: tuple[str, ...] = (QUEUE_LABELS,)
 # The cluster-wide resources that capabilities look up, with the readers of their JSON.
 WATCHES: tuple[tuple[Resource, Callable[[bytes], KubeObject]], ...] = (VOLCANO_QUEUES,)
+# The resources of which capabilities ask if they are served.
+SERVED: tuple[Resource, ...] = (*POD_GROUPS,)
 # Hooks answer reviews at a secret path, because their answers change an object.
 HOOKS = (Evictions,)
 # Kinds of objects that only hooks review.

@@ -136,7 +136,7 @@ _FIRST_WORD = "a word of its own becomes the first word of the command, in Arena
 # Switches in Arena that take a word here, and what that word looks like. A word of another form is
 # the command of a line that was written for Arena.
 _NAMED = {
-    "--gang": re.compile(r"volcano|coscheduling|koordinator|kubernetes"),
+    "--gang": re.compile(r"volcano|coscheduling|koordinator|kubernetes(-workers)?"),
     "--queue": re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?"),
 }
 

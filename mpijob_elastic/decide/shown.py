@@ -69,10 +69,12 @@ class QueueWords(NamedTuple):
     phase: str = ""
     #: The quota by which a worker runs; "" if it runs by no quota.
     quota: str = ""
+    #: The reason why the scheduler has not tried the pod yet, without the subject; "" otherwise.
+    waits: str = ""
 
 
 class Shown:
-    """What a capability shows of a job that may wait in a queue."""
+    """What a capability shows of a job that may wait in a queue, or for its scheduler."""
 
     def turn(self, _state: JobState) -> Turn | None:
         """Return the queue in which the job is; None if it is in no queue."""

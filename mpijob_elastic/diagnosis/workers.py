@@ -18,10 +18,11 @@ from mpijob_elastic.decide import reminders
 from mpijob_elastic.decide.frozen_execs import LATE_AFTER
 from mpijob_elastic.decide.lost_ranks import LOST_AFTER
 from mpijob_elastic.decide.notices import AGAIN, given_up
+from mpijob_elastic.decide.shown import first_word, shown_of
 from mpijob_elastic.decide.state import Drain, Standing, WorkerState
 from mpijob_elastic.diagnosis.facts import ABOVE, Case, Finding, Level, Stuck, fine, waiting, wrong
 from mpijob_elastic.model import phrases
-from mpijob_elastic.model.pod import DRIVER_ENDED, Worker
+from mpijob_elastic.model.pod import DRIVER_ENDED, Launcher, Worker
 
 # The command that finds the operator.
 OPERATOR = "kubectl get pods -A | grep mpi-operator"
@@ -74,8 +75,14 @@ def startup(case: Case) -> Iterator[Finding]:
             f"cannot be scheduled: {case.seen.unscheduled}{_new_rule(case)}",
             next_step=case.describe,
         )
+    elif case.pod and (why := _untried(case, case.pod)):
+        yield waiting("gang-waits", why, next_step=case.describe)
     if case.seen.stuck:
         yield _stuck(case, case.seen.stuck)
+
+
+def _untried(case: Case, pod: Launcher | Worker) -> str:
+    return first_word(one.pod_words(case.view, pod).waits for one in shown_of(case.view))
 
 
 def _new_rule(case: Case) -> str:

@@ -81,6 +81,26 @@ class WhileServed:
             self.on_change()
 
 
+@dataclass(eq=False)
+class Served:
+    """Asks again and again whether a resource is served."""
+
+    client: ApiReader
+    resource: Resource
+    #: Seconds between two questions.
+    every: float = EVERY
+    #: The last answer; None before the first.
+    known: bool | None = field(default=None, init=False)
+
+    async def run(self) -> Never:
+        """Ask for ever; cancel to stop."""
+        while True:
+            answer = await serves(self.client, self.resource)
+            if answer is not None:
+                self.known = answer
+            await asyncio.sleep(min(self.every, SOON) if self.known is None else self.every)
+
+
 async def serves(client: ApiReader, resource: Resource) -> bool | None:
     """Tell whether a resource is served; None if nobody knows."""
     try:

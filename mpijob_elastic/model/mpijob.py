@@ -81,6 +81,7 @@ class PodSpec(Wire, frozen=True):
     security_context: Any = None
     termination_grace_period_seconds: int | None = None
     priority_class_name: str | None = None
+    preemption_policy: str | None = None
     scheduler_name: str | None = None
     node_name: str | None = None
     node_selector: dict[str, str | None] | None = None

@@ -126,10 +126,7 @@ async def test_where_kubernetes_serves_no_pod_groups_the_pods_start_one_by_one(j
     notices = (
         await job.until(lambda state: "GangUnavailable" in state.notices, "a word about it")
     ).notices
-    assert (
-        "Kubernetes 1.36 serves PodGroups with the gates GenericWorkload and GangScheduling"
-        in notices
-    )
+    assert "Kubernetes 1.37 serves them with the gate GenericWorkload" in notices
     assert "GangMissed" not in notices
 
 

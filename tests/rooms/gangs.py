@@ -48,6 +48,7 @@ WORDS = Words(
     seen={
         "pod_group": lambda before, group: _with(before, group=group),
         "serves_gangs": lambda before, serves: _with(before, serves=serves),
+        "group_resource": lambda before, resource: _with(before, resource=resource),
     },
     nothing=(Gangs(),),
     plan={

@@ -123,7 +123,7 @@ def _pod_created(context: ReviewContext, request: Request, *, taken: tuple[str, 
         worker_grace.fitting(pod, job),
     ]
     if job:
-        changes += [one.patched(pod, job) for one in context.rooms]
+        changes += [one.patched(pod, job, context.lookup) for one in context.rooms]
     return Verdict(patch=tuple(chain.from_iterable(changes)))
 
 

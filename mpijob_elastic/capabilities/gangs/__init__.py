@@ -7,24 +7,29 @@ from mpijob_elastic.capabilities.gangs import facts, wishes
 from mpijob_elastic.capabilities.gangs.facts import Gang, PodGroup
 from mpijob_elastic.decide.actions import Action, Note
 from mpijob_elastic.decide.capability import Capability
+from mpijob_elastic.decide.shown import QueueWords, Shown
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.step import Step, When
 from mpijob_elastic.decide.wishes import Wish
+from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.job_facts import CapabilityFacts
 from mpijob_elastic.model.mpijob import MPIJob
+from mpijob_elastic.model.pod import Launcher, Worker
 from mpijob_elastic.model.policy import Policy, Problem
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gangs(Capability):
+class Gangs(Capability, Shown):
     """The gang of a job."""
 
     #: The job's PodGroup, None without.
     group: PodGroup | None = None
     #: The API serves PodGroups; None while that is not known.
     serves: bool | None = None
+    #: The PodGroups that the API serves for the job; None for those of the newest version.
+    resource: Resource | None = None
 
     name = wishes.AUTHOR
 
@@ -46,10 +51,23 @@ class Gangs(Capability):
     def writes(self, state: JobState, when: When) -> Iterable[Step[Action]]:
         """Yield the write of the PodGroup."""
         if when is When.BEFORE_START:
-            yield Step(wishes.write(state, self.group, serves=self.serves))
+            yield Step(self._write(state))
 
     def notes(self, state: JobState) -> Iterable[Note]:
         """Yield a notice for each reason why the pods do not start as a gang."""
-        if state.view.facts.of(Gang) is None:
+        view = state.view
+        if view.facts.of(Gang) is None:
             return ()
-        return wishes.notes(state.view, self.group, serves=self.serves)
+        resource = self._resource(view)
+        return wishes.notes(view, self.group, serves=self.serves, resource=resource)
+
+    def pod_words(self, view: JobView, pod: Launcher | Worker) -> QueueWords:
+        """Return why the scheduler has not tried a pod of the gang yet."""
+        return QueueWords(waits=wishes.untried(view, pod))
+
+    def _write(self, state: JobState) -> Action | None:
+        resource = self._resource(state.view)
+        return wishes.write(state, self.group, serves=self.serves, resource=resource)
+
+    def _resource(self, view: JobView) -> Resource:
+        return self.resource or facts.pod_groups(view.facts.of(Gang))[0]

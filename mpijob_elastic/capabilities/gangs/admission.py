@@ -11,8 +11,9 @@ from mpijob_elastic.admission.json_patch import Patch
 from mpijob_elastic.admission.mutate import AdmittedPod, role_of
 from mpijob_elastic.admission.review import Refusal
 from mpijob_elastic.capabilities.gangs import facts as gang
-from mpijob_elastic.capabilities.gangs.facts import Gang
+from mpijob_elastic.capabilities.gangs.facts import KUBERNETES_POD_GROUPS_OF_1_36, Gang
 from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
@@ -48,6 +49,8 @@ class VolcanoQueue(msgspec.Struct, frozen=True):
 read_queue = msgspec.json.Decoder(VolcanoQueue).decode
 
 
+# What it asks if it is served.
+SERVED = gang.POD_GROUPS[gang.KUBERNETES]
 # What it looks up in the whole cluster, and the reader of its JSON.
 WATCHED = (gang.VOLCANO_QUEUES, read_queue)
 
@@ -55,10 +58,12 @@ WATCHED = (gang.VOLCANO_QUEUES, read_queue)
 class GangAdmission(CapabilityAdmission):
     """What the webhook does for a gang."""
 
-    def patched(self, pod: AdmittedPod, job: JobFacts) -> Patch:
+    def patched(self, pod: AdmittedPod, job: JobFacts, lookup: Lookup) -> Patch:
         """Return a patch that gives a launcher or worker the marks of its gang.
 
-        Values in its template stay.
+        Values in its template stay. [v1.37.2] With the gate GenericWorkload a pod that is marked
+        for a PodGroup waits for it, even if the API serves no PodGroups. So a pod is marked only
+        where the controller can make its PodGroup.
         """
         asked, metadata, role = job.of(Gang), pod.metadata, role_of(pod, job)
         # [v0.3.0] numbers its workers, and makes PodGroups of its own.
@@ -75,7 +80,7 @@ class GangAdmission(CapabilityAdmission):
             patch += json_patch.labelling(key, said.get(key, value))
         if marks.scheduler and pod.spec.scheduler_name in _NO_SCHEDULER:
             patch += json_patch.scheduling(marks.scheduler)
-        if marks.group and pod.spec.scheduling_group is None:
+        if marks.group and pod.spec.scheduling_group is None and _has_pod_groups(asked, lookup):
             patch += json_patch.grouping(marks.group)
         return patch
 
@@ -84,7 +89,7 @@ class GangAdmission(CapabilityAdmission):
     ) -> Iterator[Refusal]:
         """Yield the mistakes that a new or changed MPIJob brings in."""
         was, now = old.of(Gang) if old else None, new.of(Gang)
-        if old and old.reported and (now and now.scheduler) != (was and was.scheduler):
+        if old and old.reported and _pods_of(now) != _pods_of(was):
             message = (
                 "cannot change once the job has started: its pods keep their "
                 "marks; delete and recreate the job"
@@ -92,6 +97,10 @@ class GangAdmission(CapabilityAdmission):
             yield Refusal(field=GANG_FIELD, message=message)
         if now is None:
             return
+        if not _serves(KUBERNETES_POD_GROUPS_OF_1_36, lookup):
+            yield from _unequal(now, was)
+            if old and old.reported and was:
+                yield from _of_another_priority(now, was)
         if foreign := [] if was else sorted(_foreign_marks(job, now.scheduler)):
             message = (
                 f"{now.scheduler} and {foreign[0]} in a template are marks "
@@ -122,10 +131,7 @@ class GangAdmission(CapabilityAdmission):
                 "no schedulerName in the templates: the pods are a gang only if the "
                 "default scheduler runs Coscheduling"
             )
-        if (
-            scheduler == gang.KUBERNETES
-            and len({job.pod(role).scheduler_name or "" for role in roles}) > 1
-        ):
+        if asked and _name_two_schedulers(job, asked):
             yield (
                 "launcher and workers name different schedulers: Kubernetes "
                 "then starts no pod of the gang"
@@ -138,6 +144,55 @@ class GangAdmission(CapabilityAdmission):
                     f"queue {asked.queue} could not be checked: the "
                     "queues of Volcano cannot be read"
                 )
+
+
+def _name_two_schedulers(job: MPIJob, asked: Gang) -> bool:
+    """Tell whether the pods of one gang of Kubernetes name different schedulers."""
+    if asked.scheduler != gang.KUBERNETES or not asked.with_launcher:
+        return False
+    roles = names.ROLE_LAUNCHER, names.ROLE_WORKER
+    launcher, workers = (job.pod(role).scheduler_name or "" for role in roles)
+    return launcher != workers
+
+
+def _has_pod_groups(asked: Gang, lookup: Lookup) -> bool:
+    return any(_serves(resource, lookup) for resource in gang.pod_groups(asked))
+
+
+def _serves(resource: Resource, lookup: Lookup) -> bool:
+    """Tell whether the API is known to serve a resource."""
+    try:
+        return lookup.serves(resource)
+    except LookupError:
+        return False
+
+
+def _pods_of(asked: Gang | None) -> tuple[str, bool] | None:
+    """Return what decides which pods have which marks."""
+    return (asked.scheduler, asked.with_launcher) if asked else None
+
+
+def _unequal(now: Gang, was: Gang | None) -> Iterator[Refusal]:
+    if now.unequal and (was is None or was.unequal != now.unequal):
+        launcher, workers = now.unequal
+        message = (
+            f"Kubernetes 1.37 starts no pod of a gang whose launcher has {launcher} and whose "
+            f"workers have {workers}; make them equal, or set {gang.GANG}: "
+            f'"{gang.KUBERNETES_WORKERS}", which leaves the launcher outside the gang'
+        )
+        yield Refusal(field=GANG_FIELD, message=message)
+
+
+def _of_another_priority(now: Gang, was: Gang) -> Iterator[Refusal]:
+    """Yield a refusal of another priority for pods whose PodGroup keeps the former one."""
+    before, after = was.priority_class, now.priority_class
+    if now.scheduler == was.scheduler == gang.KUBERNETES and before != after:
+        message = (
+            f"the priorityClassName of its pods cannot change from {before or 'none'} to "
+            f"{after or 'none'} once the job has started: its PodGroup keeps the priority, and "
+            "Kubernetes 1.37 starts no pod of another; delete and recreate the job"
+        )
+        yield Refusal(field=GANG_FIELD, message=message)
 
 
 def _queue(name: str, lookup: Lookup) -> Iterator[Refusal]:

@@ -5,10 +5,11 @@ Volcano so only if its flag --gang-scheduling asks for that, for all jobs; the a
 `mpijob-elastic/gang` asks for it for one job.
 
 https://github.com/volcano-sh/apis/blob/master/pkg/apis/scheduling/v1beta1/types.go
+https://github.com/kubernetes/api/blob/v0.37.2/scheduling/v1beta1/types.go
 https://github.com/kubernetes/api/blob/v0.36.3/scheduling/v1alpha2/types.go
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -18,7 +19,7 @@ from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model.job_facts import CapabilityFacts
 from mpijob_elastic.model.json_parts import Owned, Wire, owned
-from mpijob_elastic.model.mpijob import MPIJob
+from mpijob_elastic.model.mpijob import MPIJob, PodSpec
 from mpijob_elastic.model.policy import Annotation
 
 # On an MPIJob, written by users: the gang scheduler that takes the job's pods.
@@ -47,12 +48,15 @@ KOORDINATOR_MATCH_POLICY = "gang.scheduling.koordinator.sh/match-policy"
 # pods.
 KOORDINATOR_QUOTA = "quota.scheduling.koordinator.sh/name"
 KOORDINATOR_PREEMPTIBLE = "quota.scheduling.koordinator.sh/preemptible"
-# kubernetes v1.36 knows pods by a field of their spec. KUBERNETES_GATES says what its PodGroups
-# need: the feature gates, and the option of the API server that serves them.
+# kubernetes v1.37 and v1.36 know pods by a field of their spec. KUBERNETES_FLAGS says what their
+# PodGroups need: the feature gates, and the option of the API server that serves them.
 KUBERNETES = "kubernetes"
-KUBERNETES_GATES = (
-    "the gates GenericWorkload and GangScheduling, and "
-    "--runtime-config=scheduling.k8s.io/v1alpha2=true"
+# The value of the annotation that leaves the launcher outside the gang.
+KUBERNETES_WORKERS = "kubernetes-workers"
+KUBERNETES_FLAGS = (
+    "Kubernetes 1.37 serves them with the gate GenericWorkload and "
+    "--runtime-config=scheduling.k8s.io/v1beta1=true; 1.36 with the gates GenericWorkload and "
+    "GangScheduling and --runtime-config=scheduling.k8s.io/v1alpha2=true"
 )
 # The labels and annotations by which the schedulers know the pods of a gang.
 GROUPS = frozenset({VOLCANO_GROUP, COSCHEDULING_GROUP, KOORDINATOR_GROUP})
@@ -70,18 +74,23 @@ KOORDINATOR_POD_GROUPS = Resource(
     group="scheduling.sigs.k8s.io", version="v1alpha1", plural="podgroups", kind="PodGroup"
 )
 KUBERNETES_POD_GROUPS = Resource(
+    group="scheduling.k8s.io", version="v1beta1", plural="podgroups", kind="PodGroup"
+)
+# [v1.36.3] minCount cannot change, and a gang may have several priorities.
+KUBERNETES_POD_GROUPS_OF_1_36 = Resource(
     group="scheduling.k8s.io", version="v1alpha2", plural="podgroups", kind="PodGroup"
 )
 
-# The PodGroups, by the value of the annotation.
-POD_GROUPS = {
-    VOLCANO: VOLCANO_POD_GROUPS,
-    COSCHEDULING: COSCHEDULING_POD_GROUPS,
-    KOORDINATOR: KOORDINATOR_POD_GROUPS,
-    KUBERNETES: KUBERNETES_POD_GROUPS,
+# The PodGroups of each scheduler, those of its newest version first. A cluster serves one of them.
+POD_GROUPS: Mapping[str, Sequence[Resource]] = {
+    VOLCANO: (VOLCANO_POD_GROUPS,),
+    COSCHEDULING: (COSCHEDULING_POD_GROUPS,),
+    KOORDINATOR: (KOORDINATOR_POD_GROUPS,),
+    KUBERNETES: (KUBERNETES_POD_GROUPS, KUBERNETES_POD_GROUPS_OF_1_36),
 }
+_VALUES = (*POD_GROUPS, KUBERNETES_WORKERS)
 ANNOTATION = Annotation(
-    GANG, {each: each for each in POD_GROUPS}.get, " or ".join(f'"{each}"' for each in POD_GROUPS)
+    GANG, {each: each for each in _VALUES}.get, " or ".join(f'"{each}"' for each in _VALUES)
 )
 # [koordinator] The gang starts as a whole; each start of the launcher is such a start, also after a
 # suspension.
@@ -105,6 +114,11 @@ class Gang(CapabilityFacts):
     priority_class: str = ""
     #: For the PodGroup.
     annotations: Mapping[str, str] = field(default_factory=dict)
+    #: False: the gang is the workers alone.
+    with_launcher: bool = True
+    #: What launcher and workers of one gang have, where Kubernetes wants it equal and it is not:
+    #: (the launcher's, the workers') in words. Empty if all is equal.
+    unequal: tuple[str, ...] = ()
 
 
 class PodGroup(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -129,13 +143,15 @@ class Marks(msgspec.Struct, frozen=True, kw_only=True):
     annotations: Mapping[str, str] = {}
 
 
-def pod_groups(asked: Gang | None) -> Resource:
+def pod_groups(asked: Gang | None) -> Sequence[Resource]:
     """Return the PodGroups of a job's scheduler; those of Volcano are also the operator's."""
     return POD_GROUPS[asked.scheduler if asked else VOLCANO]
 
 
 def asked(job: MPIJob, scheduler: str) -> Gang:
-    """Return the gang that an MPIJob asks of this scheduler."""
+    """Return the gang that an MPIJob asks for; `scheduler`: the value of its annotation."""
+    if scheduler in (KUBERNETES, KUBERNETES_WORKERS):
+        return _of_kubernetes(job, with_launcher=scheduler == KUBERNETES)
     if scheduler == KOORDINATOR:
         quota = job.metadata.labels.get(KOORDINATOR_QUOTA, "")
         return Gang(scheduler=scheduler, quota=quota, annotations=TOGETHER)
@@ -156,6 +172,36 @@ def asked(job: MPIJob, scheduler: str) -> Gang:
     )
 
 
+def _of_kubernetes(job: MPIJob, *, with_launcher: bool) -> Gang:
+    workers = job.pod(names.ROLE_WORKER)
+    return Gang(
+        scheduler=KUBERNETES,
+        priority_class=workers.priority_class_name or "",
+        with_launcher=with_launcher,
+        unequal=_unequal(job.pod(names.ROLE_LAUNCHER), workers) if with_launcher else (),
+    )
+
+
+def _unequal(launcher: PodSpec, workers: PodSpec) -> tuple[str, ...]:
+    """Return what the two may not differ in, and do, in words.
+
+    [v1.37.2] schedule_one_podgroup.go, validatePodGroup: all pods of a PodGroup have its priority,
+    and one preemptionPolicy. A policy that a template does not name comes from the class, and the
+    API server refuses a pod that contradicts its class (plugin/pkg/admission/priority).
+    """
+    classes = launcher.priority_class_name or "", workers.priority_class_name or ""
+    if classes[0] != classes[1]:
+        return tuple([_named("priorityClassName", each) for each in classes])
+    policies = launcher.preemption_policy or "", workers.preemption_policy or ""
+    if all(policies) and policies[0] != policies[1]:
+        return tuple([_named("preemptionPolicy", each) for each in policies])
+    return ()
+
+
+def _named(field: str, value: str) -> str:
+    return f"{field} {value}" if value else f"no {field}"
+
+
 def marks(asked: Gang, job: str, role: str, *, index: int | None, least: int) -> Marks:
     """Return the marks of a launcher or worker; index: None for the launcher.
 
@@ -168,7 +214,8 @@ def marks(asked: Gang, job: str, role: str, *, index: int | None, least: int) ->
     if asked.scheduler == COSCHEDULING:
         return Marks(labels={COSCHEDULING_GROUP: job})
     if asked.scheduler == KUBERNETES:
-        return Marks(group=job)
+        is_member = asked.with_launcher or role == names.ROLE_WORKER
+        return Marks(group=job) if is_member else Marks()
     if asked.scheduler == KOORDINATOR:
         quota = (
             {KOORDINATOR_QUOTA: asked.quota, KOORDINATOR_PREEMPTIBLE: may_go} if asked.quota else {}

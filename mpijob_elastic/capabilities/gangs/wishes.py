@@ -10,8 +10,8 @@ them. Once the driver runs, it is lowered to the least size and the launcher. It
 lowered: pods above it are scheduled, and may be reclaimed, individually
 (https://github.com/volcano-sh/volcano/blob/master/docs/design/elastic-scheduler.md).
 
-minCount of a PodGroup of Kubernetes cannot change. The user is told how to delete the PodGroup,
-which is then created again with fewer pods.
+minCount of a PodGroup of Kubernetes 1.36 cannot change. The user is told how to delete the
+PodGroup, which is then created again with fewer pods.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,6 +34,7 @@ from mpijob_elastic.decide.actions import (
 from mpijob_elastic.decide.state import JobState, honest
 from mpijob_elastic.decide.wishes import Leave, LeaveKind, Relaunch
 from mpijob_elastic.kube.meta import Identity
+from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.json_parts import controller
@@ -53,6 +54,8 @@ class LowerPodGroup(SetSize):
 
     def change(self) -> Object:
         """Return the new count."""
+        if self.resource.group == gang.KUBERNETES_POD_GROUPS.group:
+            return {"spec": _of_kubernetes(self.after)}
         return {"spec": {"minMember": self.after}}
 
 
@@ -70,9 +73,11 @@ class MakePodGroup(Noted, Create):
             "name": self.job.name,
             "ownerReferences": [controller(self.job)],
         }
-        spec: dict[str, object] = {"schedulingPolicy": {"gang": {"minCount": self.min_member}}}
-        if self.resource != gang.KUBERNETES_POD_GROUPS:
-            asked = self.gang
+        asked = self.gang
+        spec = _of_kubernetes(self.min_member)
+        if self.resource == gang.KUBERNETES_POD_GROUPS:
+            spec["priorityClassName"] = asked.priority_class
+        if self.resource.group != gang.KUBERNETES_POD_GROUPS.group:
             metadata["annotations"] = dict(asked.annotations)
             spec = {
                 "minMember": self.min_member,
@@ -80,6 +85,11 @@ class MakePodGroup(Noted, Create):
                 "priorityClassName": asked.priority_class,
             }
         return {"metadata": metadata, "spec": {key: value for key, value in spec.items() if value}}
+
+
+def _of_kubernetes(count: int) -> dict[str, object]:
+    """Return the spec of a PodGroup of Kubernetes that waits for so many pods."""
+    return {"schedulingPolicy": {"gang": {"minCount": count}}}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,15 +105,17 @@ class TunePodGroup(Noted, Patch):
         return {"metadata": {"annotations": dict(self.annotations)}, "spec": spec}
 
 
-def write(state: JobState, group: PodGroup | None, *, serves: bool | None) -> Action | None:
+def write(
+    state: JobState, group: PodGroup | None, *, serves: bool | None, resource: Resource
+) -> Action | None:
     """Return the write that is due, or None.
 
-    serves: the API serves PodGroups; None while that is not known.
+    serves: the API serves PodGroups; None while that is not known. resource: those PodGroups.
     """
     view, asked = state.view, state.view.facts.of(Gang)
     if group is None:
-        return _make(view, asked) if asked and serves else None
-    return _lower(state, group) or (_tune(view, group, asked) if asked else None)
+        return _make(view, asked, resource) if asked and serves else None
+    return _lower(state, group, resource) or (_tune(view, group, asked) if asked else None)
 
 
 def of(view: JobView, group: PodGroup, *, now: float) -> Iterator[Leave | Relaunch]:
@@ -140,22 +152,39 @@ def _is_forgotten(worker: Worker, started_at: float) -> bool:
     return worker.facts.created_at <= started_at + CHANGED_WITHIN
 
 
-def notes(view: JobView, group: PodGroup | None, *, serves: bool | None) -> Iterator[Note]:
+def untried(view: JobView, pod: Launcher | Worker) -> str:
+    """Return why the scheduler says nothing about a pod of the gang; "" if it need not.
+
+    [v1.37.2] A pod whose PodGroup is missing, or has fewer pods than it counts, is not tried, and
+    gets no condition (plugins/gangscheduling, PreEnqueue).
+    """
+    facts = pod.facts
+    is_tried = facts.node or facts.obstacle or facts.deleting
+    if not facts.grouped or facts.gates or is_tried:
+        return ""
+    there = sum(each.facts.grouped and not each.facts.deleting for each in view.pods)
+    return (
+        "waits for its gang: the scheduler has not tried it yet. It tries the gang once PodGroup "
+        f"{view.name} exists and as many of the job's pods as the PodGroup counts; {there} exist, "
+        f"and the job asks for {_members(view)}"
+    )
+
+
+def notes(
+    view: JobView, group: PodGroup | None, *, serves: bool | None, resource: Resource
+) -> Iterator[Note]:
     """Yield a notice for each reason why the pods do not start as a gang."""
     asked = view.facts.of(Gang)
     if asked and serves is False:
         missing = f"the cluster serves no PodGroups of {asked.scheduler}"
         begin = f"{view.name} asks for a gang, but {missing}: "
-        if asked.scheduler == gang.KUBERNETES:  # the API server then drops the pods' mark
-            follows = (
-                "its pods start one by one. Kubernetes 1.36 serves PodGroups "
-                f"with {gang.KUBERNETES_GATES}"
-            )
+        if asked.scheduler == gang.KUBERNETES:  # the webhook then sets no mark
+            follows = f"its pods start one by one. {gang.KUBERNETES_FLAGS}"
             yield warning("GangUnavailable", begin + follows)
             return
         yield warning("GangUnavailable", begin + "until it does, no pod starts")
     most = 1 + view.replicas
-    if group and group.min_member > most and _is_fixed(view):
+    if group and group.min_member > most and _is_fixed(resource):
         theirs = f"podgroup.{gang.KUBERNETES_POD_GROUPS.group} {view.name} -n {view.namespace}"
         unprotected = '{"metadata":{"finalizers":null}}'
         yield warning(
@@ -165,44 +194,43 @@ def notes(view: JobView, group: PodGroup | None, *, serves: bool | None) -> Iter
             f"again for fewer pods (running pods go on): `kubectl delete {theirs} --wait=false; "
             f"kubectl patch {theirs} --type=merge -p '{unprotected}'`",
         )
-    alone = [pod.ref.name for pod in view.pods if not (pod.facts.grouped or pod.facts.deleting)]
+    members = view.workers if asked and not asked.with_launcher else view.pods
+    alone = [pod.ref.name for pod in members if not (pod.facts.grouped or pod.facts.deleting)]
     if alone:
         yield warning(
             "GangMissed",
             f"{listed(alone)} made without the marks of the gang, so scheduled alone: the "
-            f"webhook {names.WEBHOOK} was away or did not know the job. A worker that is "
-            "deleted comes back with the marks",
+            f"webhook {names.WEBHOOK} was away, or did not know the job or the PodGroups. A worker "
+            "that is deleted comes back with the marks",
         )
 
 
-def _make(view: JobView, asked: Gang) -> MakePodGroup:
+def _make(view: JobView, asked: Gang, resource: Resource) -> MakePodGroup:
     count = _members(view)
     queue = f" in queue {asked.queue}" if asked.queue else ""
     message = f"PodGroup {view.name}: the pods start together, {count} at least{queue}"
     note = normal("PodGroupCreated", message)
-    return MakePodGroup(
-        resource=gang.pod_groups(asked), job=view.ref, min_member=count, gang=asked, note=note
-    )
+    return MakePodGroup(resource=resource, job=view.ref, min_member=count, gang=asked, note=note)
 
 
-def _lower(state: JobState, group: PodGroup) -> LowerPodGroup | None:
+def _lower(state: JobState, group: PodGroup, resource: Resource) -> LowerPodGroup | None:
     view, count = state.view, _members(state.view)
-    if not view.elastic or state.wishes.suspend or group.min_member <= count or _is_fixed(view):
+    if not view.elastic or state.wishes.suspend or group.min_member <= count:
+        return None
+    if _is_fixed(resource):
         return None
     message = (
         f"PodGroup {group.metadata.name}: minMember {group.min_member} → {count}, so "
         "that the job needs fewer workers"
     )
     note = normal("PodGroupLowered", message)
-    groups = gang.pod_groups(view.facts.of(Gang))
     return LowerPodGroup(
-        resource=groups, ref=group.metadata, before=group.min_member, after=count, note=note
+        resource=resource, ref=group.metadata, before=group.min_member, after=count, note=note
     )
 
 
-def _is_fixed(view: JobView) -> bool:
-    asked = view.facts.of(Gang)
-    return asked is not None and asked.scheduler == gang.KUBERNETES
+def _is_fixed(resource: Resource) -> bool:
+    return resource == gang.KUBERNETES_POD_GROUPS_OF_1_36
 
 
 def _tune(view: JobView, group: PodGroup, asked: Gang) -> TunePodGroup | None:
@@ -225,27 +253,37 @@ def _tune(view: JobView, group: PodGroup, asked: Gang) -> TunePodGroup | None:
     if not is_due:
         return None
     note = normal("PodGroupChanged", f"PodGroup {group.metadata.name}: {how}")
-    groups = gang.pod_groups(asked)
+    [groups] = gang.pod_groups(asked)
     return TunePodGroup(
         resource=groups, ref=group.metadata, queue=queue, annotations=annotations, note=note
     )
 
 
 def _members(view: JobView) -> int:
-    """Count the pods for which the gang waits: the launcher, and workers.
+    """Count the pods for which the gang waits: workers, and the launcher if it is in the gang.
+
+    At least 1, the least that a PodGroup may count.
+    """
+    asked = view.facts.of(Gang)
+    workers = _least_workers(view)
+    return max(1, workers) if asked and not asked.with_launcher else 1 + workers
+
+
+def _least_workers(view: JobView) -> int:
+    """Return the count of workers for which the gang waits.
 
     Before the launcher starts, these are the workers that it waits for; then they are the least
     size.
     """
     least = policy.least_workers(view.policy, view.replicas, elastic=view.elastic)
     if not view.elastic:
-        return 1 + least
+        return least
     awaited = view.facts.startup_workers
     if view.driver_running:
         awaited = 0
     elif awaited is None:
         awaited = view.replicas
-    return 1 + min(max(least, awaited), view.replicas)
+    return min(max(least, awaited), view.replicas)
 
 
 def _left_until(pod: Launcher | Worker, *, now: float) -> float:

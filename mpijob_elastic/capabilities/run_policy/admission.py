@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from mpijob_elastic import names
 from mpijob_elastic.admission import json_patch
-from mpijob_elastic.admission.interface import CapabilityAdmission
+from mpijob_elastic.admission.interface import CapabilityAdmission, Lookup
 from mpijob_elastic.admission.json_patch import Patch
 from mpijob_elastic.admission.mutate import AdmittedPod, role_of
 from mpijob_elastic.capabilities.run_policy import RUN_POLICY, RunPolicy, ignored
@@ -22,7 +22,7 @@ _ELSEWHERE = {
 class RunPolicyAdmission(CapabilityAdmission):
     """What the webhook does for a run policy."""
 
-    def patched(self, pod: AdmittedPod, job: JobFacts) -> Patch:
+    def patched(self, pod: AdmittedPod, job: JobFacts, _lookup: Lookup) -> Patch:
         """Return a patch that gives the operator's launcher what its job's run policy asks for.
 
         The job may be elastic or not. A deadline in the pod itself comes first. [operator] A

@@ -72,7 +72,8 @@ async def submit(
     gang: Annotated[
         str,
         typer.Option(
-            help="Gang scheduler: volcano, coscheduling, koordinator or kubernetes.",
+            help="Gang scheduler: volcano, coscheduling, koordinator, kubernetes or "
+            "kubernetes-workers.",
             show_default=False,
         ),
     ] = "",

@@ -12,7 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpijob_elastic.capabilities.gangs.facts import COSCHEDULING, KOORDINATOR, KUBERNETES, VOLCANO
+from mpijob_elastic.capabilities.gangs.facts import (
+    COSCHEDULING,
+    KOORDINATOR,
+    KUBERNETES,
+    KUBERNETES_WORKERS,
+    VOLCANO,
+)
 from mpijob_elastic.cli import arena
 from mpijob_elastic.kube import kubectl_yaml
 from mpijob_elastic.model import operator_types
@@ -147,7 +153,7 @@ def test_names_of_queue_and_gang_are_taken() -> None:
     body = made("--queue", "team", "--gang", "volcano")
     assert body["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "team"}
     assert body["metadata"]["annotations"] == {"mpijob-elastic/gang": "volcano"}
-    for scheduler in (COSCHEDULING, KOORDINATOR, KUBERNETES, VOLCANO):
+    for scheduler in (COSCHEDULING, KOORDINATOR, KUBERNETES, KUBERNETES_WORKERS, VOLCANO):
         assert made(f"--gang={scheduler}")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.gangs.facts import Gang
 from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.decide.state import RENAMED
 from mpijob_elastic.diagnosis.explanation import diagnose
@@ -39,6 +40,7 @@ Row = tuple[JobView, dict[str, Any], str]
 LAST = "j-worker-2"
 SCHEDULER = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
 AWAY = "no controller leads"
+IN_A_GANG = Gang(scheduler="kubernetes")
 TWO = config(pods(0, 1))
 OTHERS_TRAIN = {"j-worker-0": BUSY, "j-worker-1": BUSY, LAST: IDLE}
 FAILED = failed(2, last_state="Failed; Evicted on node n")
@@ -109,6 +111,16 @@ PODS: list[Row] = [
         'cannot-start wrong: CreateContainerConfigError: secret "s"',
     ),
     (last(pending(2, node="n")), {}, "starting waiting: on node n"),
+    (
+        last(pending(2, node=""), gang=IN_A_GANG),
+        {},
+        "gang-waits waiting: waits for its gang*PodGroup j exists*4 exist*asks for 4*describe pod",
+    ),
+    (
+        last(pending(2, node="", obstacle="SchedulerError: x"), gang=IN_A_GANG),
+        {"pods": {LAST: PodTrouble(unscheduled="one priority")}},
+        "not-scheduled wrong: one priority",
+    ),
     (
         last(pending(2)),
         {"events": {LAST: "FailedMount: no such volume"}},

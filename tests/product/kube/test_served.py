@@ -11,7 +11,7 @@ import pytest
 from mpijob_elastic.capabilities.gangs.facts import VOLCANO_POD_GROUPS, PodGroup, read
 from mpijob_elastic.kube import served
 from mpijob_elastic.kube.resources import PODS
-from mpijob_elastic.kube.served import WhileServed
+from mpijob_elastic.kube.served import Served, WhileServed
 from mpijob_elastic.kube.watch import WatchCache, Watches, watches
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.doubles.api import TinyApi
@@ -185,3 +185,17 @@ async def test_it_is_synced_once_each_namespace_is(
             await asyncio.wait_for(found.synced.wait(), PATIENCE)
     found.restart()
     assert not found.synced.is_set()
+
+
+async def test_what_is_served_is_asked_for_again_and_the_last_answer_holds(
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter
+) -> None:
+    asked = Served(client, VOLCANO_POD_GROUPS, every=0.02)
+    assert asked.known is None
+    async with running(asked.run()):
+        await eventually(lambda: asked.known is False)
+        api.objects[GROUP] = FOUND
+        await eventually(lambda: asked.known is True)
+        with proxy.inject(Answer(status=503), on=asks):
+            await has_asked(proxy)
+            assert asked.known is True

@@ -10,7 +10,7 @@ import msgspec
 from lab.operator.objects import Object
 from mpijob_elastic import capabilities
 from mpijob_elastic.admission import mutate, review
-from mpijob_elastic.admission.interface import CapabilityAdmission, ReviewContext
+from mpijob_elastic.admission.interface import CapabilityAdmission, Lookup, ReviewContext
 from mpijob_elastic.admission.json_patch import Patch
 from mpijob_elastic.admission.review import Answer, Verdict
 from mpijob_elastic.admission.size import QuotaFacts
@@ -36,9 +36,9 @@ def patch_of(rule: PodRule, pod: Object, job: Object | None) -> Patch:
     return rule(msgspec.convert(pod, mutate.AdmittedPod), facts(job) if job else None)
 
 
-def own(room: CapabilityAdmission) -> PodRule:
+def own(room: CapabilityAdmission, lookup: Lookup | None = None) -> PodRule:
     """The rule by which a capability patches a pod; nothing while its job is not known."""
-    return lambda pod, job: room.patched(pod, job) if job else ()
+    return lambda pod, job: room.patched(pod, job, lookup or Lookup()) if job else ()
 
 
 def patched(rule: PodRule, pod: Object, job: Object | None) -> Object:

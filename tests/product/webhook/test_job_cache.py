@@ -1,10 +1,12 @@
 """What a webhook has seen of the cluster."""
 
 import asyncio
+from contextlib import suppress
 from random import Random
 
 import pytest
 
+from mpijob_elastic.capabilities.gangs.facts import KUBERNETES_POD_GROUPS
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.meta import KubeObject
@@ -58,4 +60,25 @@ async def test_without_the_right_nobody_can_say(api: TinyApi) -> None:
         with pytest.raises(LookupError):
             watched.within(LIMIT_RANGES, "team")
         assert watched.job("team", "train") is None
+        running.cancel()
+
+
+@pytest.mark.parametrize("is_served", [True, False])
+async def test_what_the_api_serves_is_known_once_it_has_answered(
+    api: TinyApi, *, is_served: bool
+) -> None:
+    if is_served:
+        path = f"/apis/{KUBERNETES_POD_GROUPS.api_version}"
+        api.objects[path] = {"resources": [{"name": "podgroups"}]}
+    async with await connect(user_agent="test", kubeconfig=api.kubeconfig) as client:
+        watched = Watched(client, namespaces=(), random=Random(1))
+        with pytest.raises(LookupError):
+            watched.serves(KUBERNETES_POD_GROUPS)
+        running = asyncio.create_task(watched.run())
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                with suppress(LookupError):
+                    assert watched.serves(KUBERNETES_POD_GROUPS) is is_served
+                    break
+                await asyncio.sleep(0.01)
         running.cancel()

@@ -1,25 +1,20 @@
-"""Gangs of Kubernetes' own scheduler, behind the gates of 1.36: all of a job's pods start, or none."""
+"""Gangs of Kubernetes' own scheduler, behind the gate of 1.37: all of a job's pods start, or none."""
 
 import asyncio
-import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 
-import msgspec
 import pytest
 
-from lab.build import is_built
 from lab.cluster import Cluster
 from lab.install import Installed, install_into
-from lab.options import Options
-from lab.versions import KubernetesVersion
 from mpijob_elastic.capabilities.gangs.facts import KUBERNETES_POD_GROUPS
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import MERGE_PATCH
-from tests.lab.job import Job, Object, State
+from tests.lab.job import Job, Object
 from tests.lab.on_demand import OnDemand
 from tests.lab.waiting import PATIENCE
 from tests.peers.gpus import (
@@ -27,47 +22,31 @@ from tests.peers.gpus import (
     compete,
     on_gpu,
     preempted,
+    priority,
     replaced,
     shrink_and_grow,
     start_without,
 )
+from tests.peers.kubernetes_gangs import GANG, LEAST, create, lab_of, min_count, pod_group, uids
 
 pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.usefixtures("elastic", "operator")]
 
-VERSION = "v1.36.3"
-GANG = {"mpijob-elastic/gang": "kubernetes"}
-LEAST = {"mpijob-elastic/min-replicas": "2", "mpijob-elastic/drain-timeout": "30s"}
+VERSION = "v1.37.2"
+WORKERS_ONLY = {"mpijob-elastic/gang": "kubernetes-workers"}
+of = partial(pod_group, resource=KUBERNETES_POD_GROUPS)
 
 
 @pytest.fixture(scope="module")
 def cluster(programs: OnDemand) -> Iterator[Cluster]:
     """A lab that serves PodGroups of Kubernetes, in place of the session's."""
-    if not is_built(KubernetesVersion.parse(VERSION)):
-        pytest.skip(
-            f"Kubernetes {VERSION} is not built here: python -m lab binaries --kubernetes-version {VERSION}"
-        )
-    options = Options(kubernetes_version=VERSION, gangs=True)
-    with Cluster.start(name=f"pytest-gangs-{os.getpid()}", options=options) as running:
+    with lab_of(VERSION, programs) as running:
         yield running
-        programs.keep(())
 
 
 @pytest.fixture(scope="module")
 def installed(cluster: Cluster) -> Installed:
     """Our objects there."""
     return install_into(cluster)
-
-
-async def create(
-    job: Job, pool: str, *, replicas: int, annotations: dict[str, str], **more: str
-) -> None:
-    """Create a job of workers with a GPU each."""
-    await job.create(
-        replicas=replicas,
-        annotations=annotations,
-        worker_spec=on_gpu(pool, **more),
-        launcher_spec=more,
-    )
 
 
 async def test_of_two_jobs_for_which_there_is_room_once_one_starts(job: Job, pool: str) -> None:
@@ -78,7 +57,7 @@ async def test_of_two_jobs_for_which_there_is_room_once_one_starts(job: Job, poo
     # second.
     loser, winner = (jobs[name] for name in sorted(held, key=lambda name: held[name]))
     assert (held[loser.name], held[winner.name]) == (0, 4)
-    assert min_count(await pod_group(loser)) == 5
+    assert min_count(await of(loser)) == 5
     await start_without(loser, winner)
 
 
@@ -94,27 +73,40 @@ async def test_it_starts_at_the_least_size_grows_shrinks_and_replaces_a_worker(
 ) -> None:
     await create(job, pool, replicas=5, annotations=GANG | LEAST)
     await shrink_and_grow(job)
-    assert min_count(await pod_group(job)) == 3
+    assert min_count(await of(job)) == 3
 
 
-async def test_below_its_start_a_worker_is_replaced_once_the_user_deletes_the_pod_group(
+async def test_below_its_start_it_waits_for_fewer_and_a_worker_is_replaced(
     job: Job, pool: str
 ) -> None:
     await create(job, pool, replicas=4, annotations=GANG)
     await job.settled(4)
-    before = await pod_group(job)
-    assert min_count(before) == 5
+    assert min_count(await of(job)) == 5
     await job.scale(2)
-    await job.until(lambda state: len(state.workers) == len(state.hosts) == 2, "two workers")
-    await job.told("GangUnchanged", "waits for 5 pods")
-    path = KUBERNETES_POD_GROUPS.path(job.namespace, job.name)
-    await job.client.delete_object(path)
-    await job.client.patch_object(
-        path, body={"metadata": {"finalizers": None}}, content_type=MERGE_PATCH
-    )
-    await job.told("PodGroupCreated", "3 at least")
-    assert uids(await job.state()).keys() == {*job.workers(0, 1)}
+    await job.settled(2)
+    await job.told("PodGroupLowered", "5 → 3")
+    assert min_count(await of(job)) == 3
     await replaced(job, job.workers(1)[0])
+
+
+async def test_the_launcher_is_outside_the_gang_with_a_priority_of_its_own(
+    job: Job, pool: str
+) -> None:
+    async with priority(job.client, pool, takes=False) as high:
+        with pytest.raises(errors.ApiError, match="starts no pod of a gang whose launcher has"):
+            await job.create(
+                replicas=2, annotations=GANG, worker_spec=on_gpu(pool), launcher_spec={**high}
+            )
+        await job.create(
+            replicas=2, annotations=WORKERS_ONLY, worker_spec=on_gpu(pool), launcher_spec={**high}
+        )
+        state = await job.settled(2)
+    assert min_count(await of(job)) == 2
+    assert state.launcher is not None
+    marked = [
+        pod["spec"].get("schedulingGroup") for pod in (*state.workers.values(), state.launcher)
+    ]
+    assert marked == [{"podGroupName": job.name}] * 2 + [None]
 
 
 async def test_a_preemption_takes_the_workers_that_kube_scheduler_chooses(
@@ -127,9 +119,11 @@ async def test_a_preemption_takes_the_workers_that_kube_scheduler_chooses(
     assert after.launcher_runs
 
 
-async def test_the_controller_makes_only_the_pod_groups_of_jobs(
-    job: Job, installed: Installed
+async def test_the_controller_makes_only_the_pod_groups_of_jobs_and_only_lowers_them(
+    job: Job, pool: str, installed: Installed
 ) -> None:
+    await create(job, pool, replicas=4, annotations=GANG | LEAST)
+    await job.settled(4)
     path = KUBERNETES_POD_GROUPS.path(job.namespace)
     async with await connect(
         user_agent="test", kubeconfig=installed.controller_kubeconfig
@@ -140,6 +134,26 @@ async def test_the_controller_makes_only_the_pod_groups_of_jobs(
                     await controller.create_object(
                         path, body=alone("other"), query={"dryRun": "All"}
                     )
+        change = partial(
+            controller.patch_object,
+            KUBERNETES_POD_GROUPS.path(job.namespace, job.name),
+            content_type=MERGE_PATCH,
+            query={"dryRun": "All"},
+        )
+        await change(body=counting(2))
+        for body in (
+            counting(4),
+            {"spec": {"schedulingPolicy": {"gang": None, "basic": {}}}},
+            {"metadata": {"annotations": {"added": "yes", "kept": None}, "finalizers": None}},
+            {"metadata": {"ownerReferences": None}},
+        ):
+            with refused():
+                await change(body=body)
+
+
+def counting(count: int) -> Object:
+    """Return the change of a PodGroup to wait for so many pods."""
+    return {"spec": {"schedulingPolicy": {"gang": {"minCount": count}}}}
 
 
 def refused() -> AbstractContextManager[object]:
@@ -150,23 +164,10 @@ def refused() -> AbstractContextManager[object]:
 def alone(name: str) -> Object:
     """Return a PodGroup that no job controls."""
     spec = {"schedulingPolicy": {"gang": {"minCount": 2}}}
-    of = KUBERNETES_POD_GROUPS
-    return {"apiVersion": of.api_version, "kind": of.kind, "metadata": {"name": name}, "spec": spec}
-
-
-async def pod_group(job: Job) -> Object:
-    """Return the job's PodGroup."""
-    raw = await job.client.get(KUBERNETES_POD_GROUPS.path(job.namespace, job.name))
-    found: Object = msgspec.json.decode(raw)
-    return found
-
-
-def min_count(pod_group: Object) -> int:
-    """Return for how many pods it waits."""
-    count: int = pod_group["spec"]["schedulingPolicy"]["gang"]["minCount"]
-    return count
-
-
-def uids(state: State) -> dict[str, str]:
-    """Return the uid of each worker."""
-    return {name: pod["metadata"]["uid"] for name, pod in state.workers.items()}
+    kind = KUBERNETES_POD_GROUPS
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"name": name},
+        "spec": spec,
+    }

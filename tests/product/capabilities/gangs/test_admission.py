@@ -1,6 +1,7 @@
 """The marks of a gang's pods, and what is refused of an MPIJob that asks for one."""
 
 import json
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -15,23 +16,37 @@ from mpijob_elastic.capabilities.gangs.admission import (
     VolcanoQueue,
     read_queue,
 )
-from mpijob_elastic.capabilities.gangs.facts import GANG
+from mpijob_elastic.capabilities.gangs.facts import (
+    GANG,
+    KUBERNETES_POD_GROUPS,
+    KUBERNETES_POD_GROUPS_OF_1_36,
+)
 from mpijob_elastic.kube.meta import KubeObject, ObjectMeta
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model import mpijob
 from tests.product.webhook.answers import facts, own, patched
 from tests.product.webhook.objects import PLAIN, Object, launcher_pod, mpi_job, worker_pod
 
-VOLCANO, COSCHEDULING, KOORDINATOR, KUBERNETES = (
+VOLCANO, COSCHEDULING, KOORDINATOR, KUBERNETES, WORKERS_ONLY = (
     {"mpijob-elastic/gang": scheduler}
-    for scheduler in ("volcano", "coscheduling", "koordinator", "kubernetes")
+    for scheduler in ("volcano", "coscheduling", "koordinator", "kubernetes", "kubernetes-workers")
 )
 LEAST = {"mpijob-elastic/min-replicas": "2"}
 QUEUES = {"team": "Open", "new": "", "shut": "Closed", "ending": "Closing"}
 
 
+NEW, OLD = frozenset({KUBERNETES_POD_GROUPS}), frozenset({KUBERNETES_POD_GROUPS_OF_1_36})
+NOBODY_KNOWS = Lookup()
+
+
 class Seen(Lookup):
-    """The queues that the webhook has seen."""
+    """The queues that the webhook has seen, and the resources that the API serves."""
+
+    def __init__(self, served: Collection[Resource] = NEW) -> None:
+        self.served = served
+
+    def serves(self, resource: Resource) -> bool:
+        return resource in self.served
 
     def named(self, _resource: Resource, name: str) -> KubeObject | None:
         state = QUEUES.get(name)
@@ -149,15 +164,34 @@ IN_SCHEDULING_GROUP = {"schedulingGroup": {"podGroupName": "train"}}
     ],
 )
 def test_a_pod_gets_the_marks_of_its_gang(made: Object, job: Object, marks: dict[str, Any]) -> None:
-    assert patched(own(GangAdmission()), made, job) == marked(made, **marks)
+    assert patched(own(GangAdmission(), Seen()), made, job) == marked(made, **marks)
 
 
-def refused(job: Object, old: Object | None = None) -> list[str]:
+@pytest.mark.parametrize(
+    ("pod_", "asked", "lookup", "marks"),
+    [
+        pytest.param(WORKERS[0], KUBERNETES, Seen(OLD), IN_SCHEDULING_GROUP, id="v1alpha2"),
+        pytest.param(WORKERS[0], KUBERNETES, Seen(()), {}, id="no PodGroups that we know"),
+        pytest.param(WORKERS[0], KUBERNETES, NOBODY_KNOWS, {}, id="nobody knows yet"),
+        pytest.param(LAUNCHER, KUBERNETES, Seen(), IN_SCHEDULING_GROUP, id="launcher"),
+        pytest.param(LAUNCHER, WORKERS_ONLY, Seen(), {}, id="launcher outside the gang"),
+        pytest.param(WORKERS[0], WORKERS_ONLY, Seen(), IN_SCHEDULING_GROUP, id="its worker"),
+        pytest.param(WORKERS[1], VOLCANO, NOBODY_KNOWS, KEPT, id="volcano: served or not"),
+    ],
+)
+def test_only_pods_of_a_pod_group_that_can_be_made_are_marked_for_it(
+    pod_: Object, asked: Object, lookup: Lookup, marks: dict[str, Any]
+) -> None:
+    """With the gate and without the API a marked pod would wait for ever."""
+    assert patched(own(GangAdmission(), lookup), pod_, asking(asked)) == marked(pod_, **marks)
+
+
+def refused(
+    job: Object, old: Object | None = None, *, served: Collection[Resource] = NEW
+) -> list[str]:
     decoded, before = mpijob.decode(json.dumps(job).encode()), facts(old) if old else None
-    return [
-        str(found)
-        for found in GangAdmission().refusals(decoded, capabilities.of(decoded), before, Seen())
-    ]
+    new, seen = capabilities.of(decoded), Seen(served)
+    return [str(found) for found in GangAdmission().refusals(decoded, new, before, seen)]
 
 
 def warned(job: Object, *, lookup: Lookup) -> list[str]:
@@ -241,6 +275,80 @@ def test_marks_of_two_schedulers_are_refused(
     assert refused(asking({}, template=template)) == []
 
 
+def ranked(
+    asked: Object, launcher: Object | None = None, worker: Object | None = None, **job: Any
+) -> Object:
+    """A job that asks for a gang, with these fields in the specs of its templates."""
+    made = asking(asked, **job)
+    for role, more in (("Launcher", launcher), ("Worker", worker)):
+        made["spec"]["mpiReplicaSpecs"][role]["template"]["spec"] |= more or {}
+    return made
+
+
+LOW, HIGH = {"priorityClassName": "low"}, {"priorityClassName": "high"}
+NEVER, LOWER = ({"preemptionPolicy": policy} for policy in ("Never", "PreemptLowerPriority"))
+UNEQUAL = (
+    f"{GANG_FIELD}: Kubernetes 1.37 starts no pod of a gang whose launcher has {{0}} and whose "
+    f'workers have {{1}}; make them equal, or set {GANG}: "kubernetes-workers", which leaves the '
+    "launcher outside the gang"
+)
+CLASSES = UNEQUAL.format("priorityClassName high", "priorityClassName low")
+ONE_CLASS = UNEQUAL.format("no priorityClassName", "priorityClassName low")
+POLICIES = UNEQUAL.format("preemptionPolicy Never", "preemptionPolicy PreemptLowerPriority")
+OF_ANOTHER_PRIORITY = (
+    f"{GANG_FIELD}: the priorityClassName of its pods cannot change from low to high once the job "
+    "has started: its PodGroup keeps the priority, and Kubernetes 1.37 starts no pod of another; "
+    "delete and recreate the job"
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "job", "said"),
+    [
+        pytest.param(None, ranked(KUBERNETES, LOW, LOW), "", id="one class"),
+        pytest.param(None, ranked(KUBERNETES, HIGH, LOW), CLASSES, id="two classes"),
+        pytest.param(None, ranked(KUBERNETES, None, LOW), ONE_CLASS, id="a class and none"),
+        pytest.param(None, ranked(KUBERNETES, NEVER, LOWER), POLICIES, id="two policies"),
+        # A policy that is not named is that of the class, and a pod that contradicts its class is
+        # refused by the API server.
+        pytest.param(None, ranked(KUBERNETES, NEVER), "", id="a policy and none"),
+        pytest.param(None, ranked(WORKERS_ONLY, HIGH, LOW), "", id="the launcher outside"),
+        pytest.param(None, ranked(VOLCANO, HIGH, LOW), "", id="of another scheduler"),
+        pytest.param(
+            ranked(KUBERNETES, HIGH, LOW), ranked(KUBERNETES, HIGH, LOW), "", id="it was so before"
+        ),
+        pytest.param(
+            ranked(KUBERNETES, LOW, LOW), ranked(KUBERNETES, HIGH, LOW), CLASSES, id="edited"
+        ),
+        pytest.param(
+            ranked(KUBERNETES, LOW, LOW, **STARTED),
+            ranked(KUBERNETES, HIGH, HIGH, **STARTED),
+            OF_ANOTHER_PRIORITY,
+            id="edited once it has started",
+        ),
+        pytest.param(
+            ranked(WORKERS_ONLY, LOW, LOW, **STARTED),
+            ranked(WORKERS_ONLY, HIGH, LOW, **STARTED),
+            "",
+            id="a launcher outside, edited",
+        ),
+        pytest.param(
+            ranked(KUBERNETES, **STARTED),
+            ranked(WORKERS_ONLY, **STARTED),
+            CHANGED,
+            id="the launcher leaves a gang that has started",
+        ),
+    ],
+)
+def test_a_gang_of_kubernetes_has_one_priority(old: Object | None, job: Object, said: str) -> None:
+    assert refused(job, old) == ([said] if said else [])
+
+
+def test_in_1_36_a_gang_may_have_two_priorities() -> None:
+    assert refused(ranked(KUBERNETES, HIGH, LOW), served=OLD) == []
+    assert refused(ranked(KUBERNETES, HIGH, LOW), served=()) == [CLASSES]
+
+
 def scheduled_by(scheduler: str, asked: Object) -> Object:
     """A job whose workers name a scheduler."""
     job = asking(asked)
@@ -265,6 +373,9 @@ TWO = "launcher and workers name different schedulers: Kubernetes then starts no
         pytest.param(asking(COSCHEDULING), BY_WHOM, id="coscheduling by whom"),
         pytest.param(
             scheduled_by("mine", KUBERNETES), TWO, id="two schedulers in a gang of kubernetes"
+        ),
+        pytest.param(
+            scheduled_by("mine", WORKERS_ONLY), "", id="another scheduler of a launcher outside"
         ),
     ],
 )

@@ -1,14 +1,22 @@
 """The PodGroup that a gang scheduler waits for."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from mpijob_elastic.capabilities.gangs import Gangs
-from mpijob_elastic.capabilities.gangs.facts import TOGETHER, Gang, PodGroup
-from mpijob_elastic.capabilities.gangs.wishes import TunePodGroup
+from mpijob_elastic.capabilities.gangs.facts import (
+    KUBERNETES_POD_GROUPS,
+    KUBERNETES_POD_GROUPS_OF_1_36,
+    TOGETHER,
+    Gang,
+    PodGroup,
+)
+from mpijob_elastic.capabilities.gangs.wishes import LowerPodGroup, MakePodGroup, TunePodGroup
 from mpijob_elastic.decide import derive
-from mpijob_elastic.decide.actions import Note
+from mpijob_elastic.decide.actions import Action, Note, Object
+from mpijob_elastic.decide.step import When
+from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import LauncherPhase
 from mpijob_elastic.model.policy import Policy
@@ -18,7 +26,9 @@ from tests.simulated_writes import run
 
 WAITS = launcher(LauncherPhase.WAITING)
 GATES = ("mpijob-elastic/suspended",)
-KUBERNETES = Gang(scheduler="kubernetes")
+KUBERNETES = Gang(scheduler="kubernetes", priority_class="low")
+WORKERS_ONLY = Gang(scheduler="kubernetes", with_launcher=False)
+IN_1_36 = KUBERNETES_POD_GROUPS_OF_1_36
 MATCH = "gang.scheduling.koordinator.sh/match-policy"
 VOLCANO = Gang(
     scheduler="volcano", queue="team", annotations={"volcano.sh/task-topology-task-order": "worker"}
@@ -117,8 +127,19 @@ def of_koordinator(policy: str = "waiting-and-running", **facts: Any) -> Story:
             "nothing",
             id="its queue and its topology",
         ),
+        pytest.param(asking(2, 5, gang=KUBERNETES), "lower gang 5 to 3", id="of kubernetes"),
         pytest.param(
-            asking(2, 5, gang=KUBERNETES), "nothing", id="of kubernetes, which cannot change"
+            asking(2, 5, gang=KUBERNETES, group_resource=IN_1_36),
+            "nothing",
+            id="of kubernetes 1.36, which cannot change",
+        ),
+        pytest.param(
+            asking(4, least=2, gang=WORKERS_ONLY), "make gang of 2", id="without the launcher"
+        ),
+        pytest.param(
+            asking(4, 4, least=2, gang=WORKERS_ONLY),
+            "lower gang 4 to 2",
+            id="without the launcher, lowered",
         ),
         pytest.param(
             asking(4, 5, gang=Gang(scheduler="volcano")), "nothing", id="its own queue stays"
@@ -220,6 +241,17 @@ def test_a_launcher_that_koordinator_left_out_is_made_again(
     assert any("left out when its gang started" in str(action) for action in done) is again
 
 
+W = TypeVar("W", bound=Action)
+
+
+def writes(view: JobView, kind: type[W]) -> list[W]:
+    """The writes of this kind that the gang makes before its pods start."""
+    gangs, state = view.of(Gangs), derive(view, now=NOW)
+    assert gangs
+    steps = gangs.writes(state, When.BEFORE_START)
+    return [step.write for step in steps if isinstance(step.write, kind)]
+
+
 def told(view: JobView) -> list[Note]:
     """What the gang makes the job say."""
     gangs = view.of(Gangs)
@@ -228,10 +260,68 @@ def told(view: JobView) -> list[Note]:
 
 def test_where_kubernetes_serves_none_it_names_the_gates() -> None:
     [note_] = told(asking(2, gang=KUBERNETES, serves_gangs=False))
-    assert (
-        "its pods start one by one. Kubernetes 1.36 serves PodGroups with the gates GenericWorkload and"
-        in note_.message
+    assert note_.message == (
+        "j asks for a gang, but the cluster serves no PodGroups of kubernetes: its pods start one "
+        "by one. Kubernetes 1.37 serves them with the gate GenericWorkload and "
+        "--runtime-config=scheduling.k8s.io/v1beta1=true; 1.36 with the gates GenericWorkload and "
+        "GangScheduling and --runtime-config=scheduling.k8s.io/v1alpha2=true"
     )
+
+
+@pytest.mark.parametrize(
+    ("resource", "made", "lowered"),
+    [
+        (
+            KUBERNETES_POD_GROUPS,
+            {"schedulingPolicy": {"gang": {"minCount": 5}}, "priorityClassName": "low"},
+            {"schedulingPolicy": {"gang": {"minCount": 3}}},
+        ),
+        (IN_1_36, {"schedulingPolicy": {"gang": {"minCount": 5}}}, None),
+    ],
+    ids=["1.37", "1.36"],
+)
+def test_a_pod_group_of_kubernetes_is_written_as_the_version_knows_it(
+    resource: Resource, made: Object, lowered: Object | None
+) -> None:
+    """Its priority is that of the pods, and [v1.36.3] drops or refuses it."""
+    asks: dict[str, Any] = {"gang": KUBERNETES, "group_resource": resource}
+    [make] = writes(asking(4, **asks), MakePodGroup)
+    assert (make.resource, make.content()["spec"]) == (resource, made)
+    lower = writes(asking(2, 5, **asks), LowerPodGroup)
+    assert [(each.resource, each.change()["spec"]) for each in lower] == (
+        [(resource, lowered)] if lowered else []
+    )
+
+
+@pytest.mark.parametrize(
+    ("view", "said"),
+    [
+        pytest.param(
+            asking(4, workers=(worker(0), pending(1, node="", created_at=NOW)), gang=KUBERNETES),
+            "waits for its gang: the scheduler has not tried it yet. It tries the gang once PodGroup "
+            "j exists and as many of the job's pods as the PodGroup counts; 3 exist, and the job "
+            "asks for 5",
+            id="nothing said",
+        ),
+        pytest.param(
+            asking(2, workers=(worker(0), pending(1, node="n")), gang=KUBERNETES), "", id="a node"
+        ),
+        pytest.param(
+            asking(2, workers=(worker(0), pending(1, node="", grouped=False)), gang=KUBERNETES),
+            "",
+            id="outside the gang",
+        ),
+        pytest.param(
+            asking(2, workers=(worker(0), pending(1, node="", gates=GATES)), gang=KUBERNETES),
+            "",
+            id="held back",
+        ),
+    ],
+)
+def test_why_the_scheduler_has_not_tried_a_pod(view: JobView, said: str) -> None:
+    gangs = view.of(Gangs)
+    assert gangs
+    assert gangs.pod_words(view, view.workers[1]).waits == said
 
 
 @pytest.mark.parametrize(
@@ -243,7 +333,9 @@ def test_where_kubernetes_serves_none_it_names_the_gates() -> None:
         (asking(2, workers=(worker(0), worker(1, grouped=False))), ["GangMissed"]),
         (asking(2, workers=(worker(0), worker(1, grouped=False, deleting=True))), []),
         (asking(2, launcher=launcher(grouped=False)), ["GangMissed"]),
-        (asking(2, 4, gang=KUBERNETES), ["GangUnchanged"]),
+        (asking(2, 4, gang=KUBERNETES, group_resource=IN_1_36), ["GangUnchanged"]),
+        (asking(2, 4, gang=KUBERNETES), []),
+        (asking(2, gang=WORKERS_ONLY, launcher=launcher(grouped=False)), []),
         (asking(2, 3, gang=KUBERNETES), []),
         (asking(2, 4), []),
     ],
