@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 OUTPUT = ROOT / "dist" / "matrix"
 # The oldest that is supported, the oldest that serves everything that we install, then up to the
 # newest.
-VERSIONS = ("v1.28.15", "v1.30.14", "v1.33.13", "v1.34.4", "v1.36.3")
+VERSIONS = ("v1.28.15", "v1.30.14", "v1.33.13", "v1.34.4", "v1.36.3", "v1.37.2")
 # What depends on the version of the API server: its protocols, admission, rights, definitions, and
 # one whole resize.
 TESTS = (

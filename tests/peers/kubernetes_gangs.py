@@ -27,7 +27,7 @@ def lab_of(version: str, programs: OnDemand) -> Iterator[Cluster]:
         build = f"python -m lab binaries --kubernetes-version {version}"
         pytest.skip(f"Kubernetes {version} is not built here: {build}")
     options = Options(kubernetes_version=version, gangs=True)
-    with Cluster.start(name=f"pytest-gangs-{version}-{os.getpid()}", options=options) as running:
+    with Cluster.start(name=f"pytest-gangs-{os.getpid()}", options=options) as running:
         yield running
         programs.keep(())
 
