@@ -54,7 +54,7 @@ class LowerPodGroup(SetSize):
 
     def change(self) -> Object:
         """Return the new count."""
-        if self.resource.group == gang.KUBERNETES_POD_GROUPS.group:
+        if _is_of_kubernetes(self.resource):
             return {"spec": _of_kubernetes(self.after)}
         return {"spec": {"minMember": self.after}}
 
@@ -77,7 +77,7 @@ class MakePodGroup(Noted, Create):
         spec = _of_kubernetes(self.min_member)
         if self.resource == gang.KUBERNETES_POD_GROUPS:
             spec["priorityClassName"] = asked.priority_class
-        if self.resource.group != gang.KUBERNETES_POD_GROUPS.group:
+        if not _is_of_kubernetes(self.resource):
             metadata["annotations"] = dict(asked.annotations)
             spec = {
                 "minMember": self.min_member,
@@ -85,6 +85,10 @@ class MakePodGroup(Noted, Create):
                 "priorityClassName": asked.priority_class,
             }
         return {"metadata": metadata, "spec": {key: value for key, value in spec.items() if value}}
+
+
+def _is_of_kubernetes(resource: Resource) -> bool:
+    return resource.group == gang.KUBERNETES_POD_GROUPS.group
 
 
 def _of_kubernetes(count: int) -> dict[str, object]:
@@ -219,8 +223,9 @@ def _lower(state: JobState, group: PodGroup, resource: Resource) -> LowerPodGrou
         return None
     if _is_fixed(resource):
         return None
+    field = "minCount" if _is_of_kubernetes(resource) else "minMember"
     message = (
-        f"PodGroup {group.metadata.name}: minMember {group.min_member} → {count}, so "
+        f"PodGroup {group.metadata.name}: {field} {group.min_member} → {count}, so "
         "that the job needs fewer workers"
     )
     note = normal("PodGroupLowered", message)

@@ -84,7 +84,7 @@ async def test_below_its_start_it_waits_for_fewer_and_a_worker_is_replaced(
     assert min_count(await of(job)) == 5
     await job.scale(2)
     await job.settled(2)
-    await job.told("PodGroupLowered", "5 → 3")
+    await job.told("PodGroupLowered", "minCount 5 → 3")
     assert min_count(await of(job)) == 3
     await replaced(job, job.workers(1)[0])
 
@@ -143,7 +143,6 @@ async def test_the_controller_makes_only_the_pod_groups_of_jobs_and_only_lowers_
         await change(body=counting(2))
         for body in (
             counting(4),
-            {"spec": {"schedulingPolicy": {"gang": None, "basic": {}}}},
             {"metadata": {"annotations": {"added": "yes", "kept": None}, "finalizers": None}},
             {"metadata": {"ownerReferences": None}},
         ):

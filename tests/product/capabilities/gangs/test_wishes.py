@@ -184,6 +184,10 @@ def test_the_group(view: JobView, plan: str) -> None:
             "PodGroup j: the pods start together, 3 at least in queue team",
         ),
         (asking(2, 5), "PodGroup j: minMember 5 → 3, so that the job needs fewer workers"),
+        (
+            asking(2, 5, gang=KUBERNETES),
+            "PodGroup j: minCount 5 → 3, so that the job needs fewer workers",
+        ),
     ],
 )
 def test_the_user_reads_why(view: JobView, message: str) -> None:
