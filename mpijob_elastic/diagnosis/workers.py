@@ -76,7 +76,7 @@ def startup(case: Case) -> Iterator[Finding]:
             next_step=case.describe,
         )
     elif case.pod and (why := _untried(case, case.pod)):
-        yield waiting("gang-waits", why, next_step=case.describe)
+        yield waiting("not-tried", why, next_step=case.describe)
     if case.seen.stuck:
         yield _stuck(case, case.seen.stuck)
 

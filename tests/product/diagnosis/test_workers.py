@@ -114,7 +114,7 @@ PODS: list[Row] = [
     (
         last(pending(2, node=""), gang=IN_A_GANG),
         {},
-        "gang-waits waiting: waits for its gang*PodGroup j exists*4 exist*asks for 4*describe pod",
+        "not-tried waiting: waits for its gang*PodGroup j exists*4 exist*asks for 4*describe pod",
     ),
     (
         last(pending(2, node="", obstacle="SchedulerError: x"), gang=IN_A_GANG),
