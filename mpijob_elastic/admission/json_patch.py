@@ -5,7 +5,7 @@ hostile, deep pod makes it worse.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from mpijob_elastic import names
@@ -45,6 +45,9 @@ _ALLOWED = re.compile(
     r"|/spec/(?:initC|c)ontainers/(?:0|[1-9][0-9]*)/resources"
     r"|/spec(?:/(?:initC|c)ontainers/(?:0|[1-9][0-9]*))?/securityContext(?:/seccompProfile)?"
 )
+
+# The position of an item in a JSON pointer.
+_INDEX = re.compile(r"/(?:0|[1-9][0-9]*)(?=/|$)")
 
 
 class ForeignField(Exception):
@@ -98,12 +101,15 @@ def replacing(*, at: str, value: object) -> Patch:
     return _patch("replace", _REPLACEABLE, at, value)
 
 
-def restoring(*, at: str, value: object, op: str, allowed: re.Pattern[str]) -> Patch:
+def restoring(*, at: str, value: object, op: str, allowed: Collection[str]) -> Patch:
     """Return a patch (`op`: add or replace) of a field that the operator has dropped.
 
-    allowed: the JSON pointers of such fields. Raises `ForeignField` for another one.
+    allowed: the JSON pointers of such fields, with `*` for any item. Raises `ForeignField` for
+    another one.
     """
-    return _patch(op, allowed, at, value)
+    if _INDEX.sub("/*", at) not in allowed:
+        raise ForeignField(at)
+    return ({"op": op, "path": at, "value": value},)
 
 
 def _patch(kind: str, allowed: re.Pattern[str], at: str, value: object) -> Patch:

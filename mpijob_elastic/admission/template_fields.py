@@ -17,6 +17,10 @@ from mpijob_elastic.model.template_fields import ListItem, Lost
 
 # What the API server makes of a volume whose source the operator has dropped.
 _NO_SOURCE: Mapping[str, Any] = {"emptyDir": {}}
+# The dropped fields that later rules of the webhook read (`mutate.AdmittedSpec`).
+READ_LATER = frozenset(
+    {"Container.restartPolicy", "PodSpec.schedulingGates", "PodSpec.schedulingGroup"}
+)
 _MARK = {names.PUT_BACK: "true"}
 
 
@@ -29,6 +33,14 @@ def marks(job: MPIJob, new: JobFacts) -> Mapping[str, str]:
     if names.PUT_BACK in job.metadata.annotations or new.policy.enabled is False:
         return {}
     return _MARK if fields.names_of(job) else {}
+
+
+def changes_rules(job: JobFacts) -> bool:
+    """Return True if a field that comes back may change what later rules do with a pod."""
+    found = job.template_fields
+    if found is None:
+        return False
+    return any(one.row.known_as in READ_LATER for lost in found.fields.values() for one in lost)
 
 
 def restored(spec: dict[str, Any], pod: AdmittedPod, job: JobFacts) -> Patch:

@@ -5,8 +5,7 @@ reach its pods. `template_fields.json` says what they are and of which type; `ma
 it from the Go types of k8s.io/api (lab/operator/types.py).
 """
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,7 +34,6 @@ _ROLES = {names.ROLE_LAUNCHER: "Launcher", names.ROLE_WORKER: "Worker"}
 # replaced, because it arrives as something else.
 ADD, REPLACE = "add", "replace"
 _ANY_ITEM = "*"
-_INDEX = "(?:0|[1-9][0-9]*)"
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -62,15 +60,10 @@ class _Table(msgspec.Struct, frozen=True):
 TABLE = msgspec.json.decode(Path(__file__).with_suffix(".json").read_bytes(), type=_Table)
 
 
-def _pattern(pointers: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern of these JSON pointers."""
-    return re.compile("|".join(sorted(pointers)).replace(_ANY_ITEM, _INDEX))
-
-
-# The JSON pointers at which the webhook may add a field, and replace an item.
-MAY_ADD = _pattern({pointer for pointer, row in TABLE.fields.items() if row.op == ADD})
-MAY_REPLACE = _pattern(
-    {pointer.rpartition("/")[0] for pointer, row in TABLE.fields.items() if row.op == REPLACE}
+# The JSON pointers at which the webhook may add a field, and replace an item; `*` is any item.
+MAY_ADD = frozenset(pointer for pointer, row in TABLE.fields.items() if row.op == ADD)
+MAY_REPLACE = frozenset(
+    pointer.rpartition("/")[0] for pointer, row in TABLE.fields.items() if row.op == REPLACE
 )
 
 

@@ -46,6 +46,7 @@ Handler = Callable[[Request], Verdict]
 Kind = tuple[str, str, str, str, str]
 _configs = msgspec.json.Decoder(mutate.ConfigMap)
 _pods = msgspec.json.Decoder(AdmittedPod)
+_any = msgspec.json.Decoder()
 _scales = msgspec.json.Decoder(size.ScaleObject)
 
 
@@ -133,8 +134,10 @@ def _restored(
     """Return the patch that makes a pod what its template says, and the pod as it is then."""
     if job is None or job.template_fields is None:
         return (), pod
-    found = msgspec.json.decode(request.object)
+    found = _any.decode(request.object)
     patch = template_fields.restored(found["spec"], pod, job)
+    if not template_fields.changes_rules(job):
+        return patch, pod
     try:
         return patch, msgspec.convert(found, AdmittedPod)
     except msgspec.ValidationError:

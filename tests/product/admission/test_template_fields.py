@@ -5,12 +5,13 @@ import re
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.admission import review
+from mpijob_elastic.admission import mutate, review, template_fields
 from mpijob_elastic.admission.json_patch import ForeignField, restoring
 from mpijob_elastic.model import template_fields as facts
 from mpijob_elastic.model.template_fields import TABLE
@@ -228,7 +229,7 @@ def test_no_patch_is_outside_the_table() -> None:
             restoring(at=pointer, value=True, op="add", allowed=facts.MAY_ADD)
     with pytest.raises(ForeignField):
         restoring(at="/spec/containers/0", value={}, op="replace", allowed=facts.MAY_REPLACE)
-    assert facts.MAY_REPLACE.fullmatch("/spec/volumes/10")
+    assert restoring(at="/spec/volumes/10", value={}, op="replace", allowed=facts.MAY_REPLACE)
 
 
 def told(made: Object, old: Object | None = None) -> list[str]:
@@ -314,6 +315,16 @@ def test_a_new_job_with_such_fields_is_marked(made: Object, marked: bool) -> Non
     patch = answer(made)
     assert bool(patch) is marked
     assert not marked or "true" in json.dumps(patch[0]["value"])
+
+
+def test_the_fields_that_later_rules_read_are_known() -> None:
+    read = {
+        f"{struct}.{field.encode_name}"
+        for struct, kind in (("PodSpec", mutate.AdmittedSpec), ("Container", mutate.PodContainer))
+        for field in msgspec.structs.fields(kind)
+    }
+    dropped = {row.known_as for row in TABLE.fields.values()}
+    assert read & dropped == template_fields.READ_LATER
 
 
 def test_later_rules_read_the_pod_with_its_fields() -> None:
