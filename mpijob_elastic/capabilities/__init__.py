@@ -22,6 +22,7 @@ from mpijob_elastic.capabilities.kube_queue import KubeQueue
 from mpijob_elastic.capabilities.kueue import HOLDING as WORKLOADS
 from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
+from mpijob_elastic.capabilities.kueue.topology import DOMAIN
 from mpijob_elastic.capabilities.missed_fields import MARK as MISSED_FIELDS_MARK
 from mpijob_elastic.capabilities.missed_fields import MissedFields
 from mpijob_elastic.capabilities.run_policy import ANNOTATION as RUN_POLICY
@@ -67,7 +68,7 @@ KEYS = policy.KEYS.union(annotation.key for annotation in ANNOTATIONS)
 _GROUPS = (GANG_GROUPS,)
 GROUPS = frozenset[str]().union(*_GROUPS)
 # The annotations of pods that a capability reads.
-POD_MARKS = frozenset[str]((EVICTION_MARK, MISSED_FIELDS_MARK))
+POD_MARKS = frozenset[str]((EVICTION_MARK, MISSED_FIELDS_MARK, DOMAIN))
 # The objects of ours that hold quota.
 HOLDINGS: tuple[Holding, ...] = (QUEUE_UNITS, WORKLOADS)
 # Who knows the signs that a node is about to go.

@@ -37,8 +37,13 @@ class Kueue:
     program: Path
 
     @contextmanager
-    def serving(self, cluster: Cluster, directory: Path) -> Iterator[None]:
-        """Admit Workloads as long as the block lasts; `directory` takes files."""
+    def serving(
+        self, cluster: Cluster, directory: Path, *, configuration: dict[str, Any] | None = None
+    ) -> Iterator[None]:
+        """Admit Workloads as long as the block lasts; `directory` takes files.
+
+        configuration: fields of Kueue's Configuration besides those that a lab needs.
+        """
         certificates = directory / "certificates"
         certificates.mkdir()
         authority = Authority(directory, "ca", now=dt.datetime.now(dt.UTC))
@@ -47,7 +52,8 @@ class Kueue:
         (certificates / "tls.key").write_bytes(pair.key.read_bytes())
         port, health = free_ports(2)
         file = directory / "configuration.yaml"
-        file.write_text(yaml.safe_dump(_configuration(port, health, certificates)))
+        told = _configuration(port, health, certificates) | (configuration or {})
+        file.write_text(yaml.safe_dump(told))
         command = [
             "unshare",
             "-rm",
@@ -71,6 +77,7 @@ class Kueue:
             for kind in (
                 "clusterqueues",
                 "resourceflavors",
+                "topologies",
                 "admissionchecks",
             ):  # while Kueue takes finalizers off
                 cluster.kubectl("delete", kind, "--all")

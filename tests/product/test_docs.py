@@ -18,6 +18,7 @@ from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities.autoscaling.autoscaler import SPEC_DIGEST
 from mpijob_elastic.capabilities.disruption import signs
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
+from mpijob_elastic.capabilities.kueue.topology import DOMAIN
 from mpijob_elastic.cli import app, exit_codes
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.decide import (
@@ -65,7 +66,7 @@ OURS_WRITTEN = {
     names.MEMORY,
     names.HISTORY,
 }
-OURS_WRITTEN |= {EVICTION_MARK, SPEC_DIGEST}
+OURS_WRITTEN |= {EVICTION_MARK, SPEC_DIGEST, DOMAIN}
 FOLDERS = "mpijob_elastic|webhook|upgrade|lab|bench|tests"
 
 

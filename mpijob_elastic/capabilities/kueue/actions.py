@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.kueue import topology
 from mpijob_elastic.capabilities.kueue.facts import (
     LABEL_JOB_UID,
     WORKLOAD_PRIORITIES,
@@ -108,17 +109,27 @@ class AdoptWorkload(Adopt):
 
 
 def created(
-    view: JobView, action: CreateWorkload, *, pods: Iterable[Object], priority: int
+    view: JobView,
+    action: CreateWorkload,
+    *,
+    pods: Iterable[Object],
+    priority: int,
+    near: Mapping[str, str] | None = None,
 ) -> Object:
     """Return the new Workload.
 
     pods: as just read, an example for each set of pods. The pods own the Workload, too: the garbage
-    collector keeps it, and with it the quota of a deleted job, until they are gone.
+    collector keeps it, and with it the quota of a deleted job, until they are gone. near: labels of
+    the nodes among which an extra has to be.
     """
+    is_extra = action.name != names.launcher(view.name)
     spec: Object = {
         "queueName": action.queue,
         "priority": priority,
-        "podSets": [_pod_set(like, pod) for like, pod in zip(action.pods, pods, strict=True)],
+        "podSets": [
+            _pod_set(like, pod, is_extra=is_extra, near=near or {})
+            for like, pod in zip(action.pods, pods, strict=True)
+        ],
     }
     if action.priority_class:
         of_kueue = {"group": WORKLOAD_PRIORITIES.group, "kind": WORKLOAD_PRIORITIES.kind}
@@ -220,12 +231,17 @@ def placed(pod: Object, added: Sequence[Object]) -> list[Object]:
     return patch
 
 
-def _pod_set(like: PodSet, pod: Object) -> Object:
+def _pod_set(like: PodSet, pod: Object, *, is_extra: bool, near: Mapping[str, str]) -> Object:
     found: Mapping[str, Any] = pod["spec"]
     spec = {key: found[key] for key in _OF_POD if key in found}
+    if near:
+        spec["nodeSelector"] = {**near, **(spec.get("nodeSelector") or {})}
     spec["restartPolicy"] = "Never"
     for kind in ("initContainers", "containers"):
         spec[kind] = [
             {key: one[key] for key in _OF_CONTAINER if key in one} for one in found.get(kind) or ()
         ]
-    return {"name": like.name, "count": like.count, "template": {"metadata": {}, "spec": spec}}
+    made = {"name": like.name, "count": like.count, "template": {"metadata": {}, "spec": spec}}
+    if wanted := topology.request(pod["metadata"].get("annotations") or {}, extra=is_extra):
+        made["topologyRequest"] = wanted
+    return made

@@ -11,7 +11,7 @@ https://github.com/kubernetes-sigs/kueue/blob/main/apis/kueue/v1beta2/workload_t
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 import msgspec
@@ -124,6 +124,11 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     said: str = ""
     #: The kinds of nodes that were chosen, by set of pods.
     flavors: dict[str, tuple[str, ...]] = {}
+    #: The nodes that Kueue has assigned, as JSON of a `topologyAssignment`, by set of pods; {} if
+    #: the queue assigns none. A large job has many nodes, and few looks at a job need them.
+    topology: dict[str, bytes] = {}
+    #: Assigned nodes that have failed, until Kueue has assigned others instead.
+    unhealthy: tuple[str, ...] = ()
     #: Checks add something to its pods.
     updates: bool = False
     #: The cluster that MultiKueue has chosen, "" without.
@@ -267,10 +272,15 @@ class _Condition(Wire, frozen=True):
 class _Assignment(Wire, frozen=True):
     name: str = ""
     flavors: dict[str, str] | None = None
+    topology_assignment: msgspec.Raw = msgspec.Raw()
 
 
 class _Admission(Wire, frozen=True):
     pod_set_assignments: list[_Assignment] | None = None
+
+
+class _UnhealthyNode(Wire, frozen=True):
+    name: str = ""
 
 
 class _Check(Wire, frozen=True):
@@ -284,6 +294,7 @@ class _Status(Wire, frozen=True):
     conditions: list[_Condition] | None = None
     admission_checks: list[_Check] | None = None
     admission: _Admission | None = None
+    unhealthy_nodes: list[_UnhealthyNode] | None = None
     cluster_name: str = ""
 
 
@@ -303,7 +314,7 @@ def read(raw: bytes) -> Workload:
     conditions = {condition.type: condition for condition in status.conditions or ()}
     true = {name for name, condition in conditions.items() if condition.status == "True"}
     checks = status.admission_checks or ()
-    assigned = (status.admission.pod_set_assignments if status.admission else None) or ()
+    assigned = _assigned(status)
     return Workload(
         metadata=_of_job(owned(found.metadata)),
         queue=spec.queue_name,
@@ -318,10 +329,27 @@ def read(raw: bytes) -> Workload:
         created_at=seconds(found.metadata.creation_timestamp) or 0.0,
         said=_said(conditions, true, checks)[:_LONGEST_SAID],
         flavors={one.name: tuple(sorted({*(one.flavors or {}).values()})) for one in assigned},
+        topology=_topology(assigned),
+        unhealthy=_unhealthy(status),
         updates=any(one.pod_set_updates for one in checks),
         cluster=status.cluster_name,
         pods=owning_pods(found.metadata),
     )
+
+
+def _assigned(status: _Status) -> Sequence[_Assignment]:
+    """Return what Kueue has assigned to the sets of pods; () without an admission."""
+    return (status.admission.pod_set_assignments if status.admission else None) or ()
+
+
+def _unhealthy(status: _Status) -> tuple[str, ...]:
+    return tuple(node.name for node in status.unhealthy_nodes or ())
+
+
+def _topology(assigned: Iterable[_Assignment]) -> dict[str, bytes]:
+    """Return the assignments of nodes by set of pods; {} for a queue that assigns none."""
+    found = {one.name: bytes(one.topology_assignment) for one in assigned}
+    return {name: raw for name, raw in found.items() if raw not in (b"", b"null")}
 
 
 def _of_job(metadata: Owned) -> Owned:

@@ -4,8 +4,9 @@ The requests of a Workload, its conditions and its flavors are read live, becaus
 them.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import msgspec
@@ -13,7 +14,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.act.capability_writes import Additions, LiveWrites, add_nothing, check_size
 from mpijob_elastic.act.writer import Outdated
-from mpijob_elastic.capabilities.kueue import Kueue, actions, facts, words
+from mpijob_elastic.capabilities.kueue import Kueue, actions, facts, topology, wishes, words
 from mpijob_elastic.capabilities.kueue.actions import (
     ClearWorkload,
     CreateWorkload,
@@ -22,7 +23,9 @@ from mpijob_elastic.capabilities.kueue.actions import (
     Object,
 )
 from mpijob_elastic.capabilities.kueue.facts import WORKLOADS, Asked, Queue, Workload
+from mpijob_elastic.capabilities.kueue.topology import Domain
 from mpijob_elastic.capabilities.kueue.wishes import set_of, workload_of
+from mpijob_elastic.decide import demand
 from mpijob_elastic.decide.actions import Action, Ungate
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.meta import Identity
@@ -81,12 +84,34 @@ class Workloads(LiveWrites):
             if action.priority_class
             else action.priority
         )
-        body = actions.created(view, action, pods=pods, priority=priority)
+        near = await self._near(view, action, pods[-1])
+        body = actions.created(view, action, pods=pods, priority=priority, near=near)
         check_size(body)
         answer = await self.leader_writer.create_object(
             WORKLOADS, namespace=view.namespace, body=body
         )
         self.seen.see(WORKLOADS, answer)
+
+    async def _near(
+        self, view: JobView, action: CreateWorkload, pod: Object
+    ) -> Mapping[str, str] | None:
+        """Return the label of the domain in which all workers of the job have to be, for an extra.
+
+        None for the base, and if the domain cannot be learned; Kueue then takes any.
+        """
+        base = _queue(view).base(view.name)
+        level = (pod["metadata"].get("annotations") or {}).get(topology.REQUIRED)
+        if base is None or level is None or action.name == base.metadata.name:
+            return None
+        assigned = topology.domains(base.topology.get(demand.WORKERS, b"null"))
+        if not assigned:
+            return None
+        labels = assigned[0].labels
+        if level not in labels and assigned[0].node:
+            with suppress(errors.NotFound, errors.Forbidden):
+                node = await self.read(resources.NODES, assigned[0].node)
+                labels = node["metadata"].get("labels") or {}
+        return {level: labels[level]} if level in labels else None
 
     async def _priority(self, view: JobView, name: str) -> int:
         try:
@@ -107,31 +132,48 @@ class Workloads(LiveWrites):
 
         Raises Outdated if they do not.
         """
-        await self._check(view, action)
-        return partial(self._place, view, action) if action.adds else add_nothing
+        queue = await self._check(view, action)
+        if not action.adds:
+            return add_nothing
+        return partial(self._place, view, action, queue, wishes.assigned(view, queue))
 
-    async def _check(self, view: JobView, action: Ungate) -> None:
+    async def _check(self, view: JobView, action: Ungate) -> Queue:
+        """Return the queue with the Workloads of these pods as they are now.
+
+        Raises Outdated if one of these is not granted any more.
+        """
         queue = _queue(view)
         if not queue.name:
-            return
+            return queue
+        live = dict(queue.workloads)
         starting = {gated.ref.name for gated in action.pods}
         found = (workload_of(view, queue, pod) for pod in view.pods if pod.ref.name in starting)
         for name in dict.fromkeys(one.metadata.name for one in found if one):
             raw = await self.client.get(WORKLOADS.path(view.namespace, name))
-            if not facts.read(raw).granted:
+            live[name] = facts.read(raw)
+            if not live[name].granted:
                 self.seen.see(WORKLOADS, raw)
                 raise Outdated(
                     f"{view.namespace}/{view.name}: Workload {name} is not granted any more"
                 )
+        return replace(queue, workloads=live)
 
-    async def _place(self, view: JobView, action: Ungate, pod: Identity) -> Sequence[Object]:
-        """Return the operations that bind a pod to the nodes of its flavors.
+    async def _place(
+        self,
+        view: JobView,
+        action: Ungate,
+        queue: Queue,
+        domains: Mapping[str, Domain],
+        pod: Identity,
+    ) -> Sequence[Object]:
+        """Return the operations that bind a pod to the nodes of its flavors, or to its own node.
 
         They also add what AdmissionChecks ask for.
         """
         added = [actions.of_flavor(await self.read(facts.FLAVORS, name)) for name in action.adds]
         added += await self._updates(view, pod)
         live = await self.read(resources.PODS, pod.name, view.namespace)
+        added += _assigned(view, queue, domains, live)
         return [
             {"op": "test", "path": "/metadata/uid", "value": pod.uid},
             {
@@ -168,6 +210,26 @@ class Workloads(LiveWrites):
             WORKLOADS, namespace=view.namespace, name=found.name, subresource="status", body=body
         )
         return self.seen.see(WORKLOADS, answer)
+
+
+def _assigned(
+    view: JobView, queue: Queue, domains: Mapping[str, Domain], live: Object
+) -> list[Object]:
+    """Return what a pod as just read gets with the domain that Kueue assigns; [] if it needs none.
+
+    Raises Outdated if Kueue has to assign the pod another domain first.
+    """
+    name: str = live["metadata"]["name"]
+    mine = view.worker(name) or view.launcher
+    found = workload_of(view, queue, mine) if mine else None
+    if mine is None or found is None or set_of(mine) not in found.topology:
+        return []
+    if name not in domains:
+        raise Outdated(f"{view.namespace}/{name}: Kueue has yet to assign it another node")
+    annotations = live["metadata"].get("annotations") or {}
+    return [
+        topology.additions(domains[name], workload=found.metadata.name, annotations=annotations)
+    ]
 
 
 def _queue(view: JobView) -> Queue:

@@ -18,6 +18,7 @@ specs again.
 from collections.abc import Iterable, Iterator, Sequence
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.kueue import topology
 from mpijob_elastic.capabilities.kueue.actions import (
     AdoptWorkload,
     ClearWorkload,
@@ -27,6 +28,7 @@ from mpijob_elastic.capabilities.kueue.actions import (
     MarkReady,
 )
 from mpijob_elastic.capabilities.kueue.facts import MULTIKUEUE, Asked, Queue, Workload
+from mpijob_elastic.capabilities.kueue.topology import Domain
 from mpijob_elastic.decide import demand
 from mpijob_elastic.decide.actions import Action, PodSet, normal
 from mpijob_elastic.decide.state import JobState, honest
@@ -268,6 +270,7 @@ def _at_the_gate(view: JobView, queue: Queue) -> Iterator[Hold | Place]:
     """Yield a Hold for each pod that waits for quota, and a Place for each that has it."""
     base = queue.base(view.name)
     is_granted = base is not None and base.granted and base.metadata.job_uid != ""
+    domains = assigned(view, queue)
     for pod in view.pods:
         if not pod.facts.held_back:
             continue
@@ -279,6 +282,9 @@ def _at_the_gate(view: JobView, queue: Queue) -> Iterator[Hold | Place]:
                 pod=pod.ref.name,
                 why=f"it waits in queue {found.queue if found else queue.name}{said}",
             )
+        elif set_of(pod) in found.topology and pod.ref.name not in domains:
+            why = f"it waits for a node that queue {found.queue} assigns"
+            yield Hold(by=AUTHOR, pod=pod.ref.name, why=why)
         else:
             flavors = found.flavors.get(set_of(pod), ())
             yield Place(
@@ -287,6 +293,50 @@ def _at_the_gate(view: JobView, queue: Queue) -> Iterator[Hold | Place]:
                 adds=flavors,
                 words=f"queue {base.queue} has admitted them",
             )
+
+
+def assigned(view: JobView, queue: Queue) -> dict[str, Domain]:
+    """Return the domain for each pod at a gate to which Kueue assigns one, by the pod's name."""
+    sets: dict[tuple[str, str], list[Launcher | Worker]] = {}
+    for pod in view.pods:
+        found = workload_of(view, queue, pod)
+        if found and set_of(pod) in found.topology:
+            sets.setdefault((found.metadata.name, set_of(pod)), []).append(pod)
+    result: dict[str, Domain] = {}
+    for (name, pod_set), pods in sets.items():
+        if any(pod.facts.held_back for pod in pods):
+            result |= _assigned(queue.workloads[name], pod_set, pods)
+    return result
+
+
+def _assigned(
+    found: Workload, pod_set: str, pods: Sequence[Launcher | Worker]
+) -> dict[str, Domain]:
+    """Return the domain for each pod at a gate, of the pods of one set."""
+    domains = topology.domains(found.topology[pod_set])
+    gated = [pod for pod in pods if pod.facts.held_back]
+    started = [pod for pod in pods if not (pod.facts.held_back or _has_ended(pod))]
+    marks = {pod.ref.name: pod.facts.marks.get(topology.DOMAIN, "") for pod in started}
+    # Kueue assigns another node once all pods of the set have left this one.
+    left = {marks[pod.ref.name] for pod in started if pod.facts.disruption}
+    closed = {
+        one.mark
+        for one in domains
+        if one.node and (one.node in found.unhealthy or one.mark in left)
+    }
+    ranks = {pod.ref.name: _rank(found, pod) for pod in gated}
+    return topology.places(domains, ranks, taken=marks.values(), closed=closed)
+
+
+def _has_ended(pod: Launcher | Worker) -> bool:
+    return isinstance(pod, Worker) and pod.terminated
+
+
+def _rank(found: Workload, pod: Launcher | Worker) -> int:
+    """Return the place of a pod in its set; a worker that is alone in its set is an extra."""
+    if isinstance(pod, Launcher) or found.metadata.name == pod.ref.name:
+        return 0
+    return pod.index
 
 
 def _wanted_back(view: JobView, queue: Queue, *, now: float) -> Iterator[Wish]:

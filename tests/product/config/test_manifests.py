@@ -12,6 +12,7 @@ from mpijob_elastic import __version__, names
 from mpijob_elastic.act import launcher_execs, worker_probes
 from mpijob_elastic.capabilities.autoscaling.facts import SCALE_TIMEOUT
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
+from mpijob_elastic.capabilities.kueue.topology import DOMAIN
 from mpijob_elastic.cli import app
 from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.install import overlays
@@ -171,7 +172,8 @@ def test_the_policies_name_what_the_program_writes(overlay: str) -> None:
         for manifest in overlays.rendered(overlay)
         if manifest["kind"] == "ValidatingAdmissionPolicy"
     }
-    assert f"['{names.REFRESHED}', '{EVICTION_MARK}']" in texts["mpijob-elastic-pods"]
+    of_pods = f"['{names.REFRESHED}', '{EVICTION_MARK}', '{DOMAIN}']"
+    assert of_pods in texts["mpijob-elastic-pods"]
     assert f"['{names.MEMORY}', '{names.HISTORY}']" in texts["mpijob-elastic-config-maps"]
     keys = f"['{names.KEY_DISCOVER_HOSTS}', '{names.KEY_HOSTFILE}', '{names.KEY_KUBEXEC}']"
     assert keys in texts["mpijob-elastic-config-maps"]

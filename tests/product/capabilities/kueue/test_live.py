@@ -5,7 +5,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from prometheus_client import CollectorRegistry
 
 from mpijob_elastic.act.writer import Outdated, Writer
 from mpijob_elastic.capabilities.kueue import actions as of_kueue
@@ -24,7 +23,6 @@ from mpijob_elastic.decide.actions import PodSet, Ungate
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.json_parts import Owned
-from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import JOB, NOW, job, ref
 from tests.doubles.api import Object, TinyApi
 from tests.faults.faults import writes
@@ -35,25 +33,12 @@ from tests.product.act.writes import (
     Nothing,
     Taken,
     Told,
-    leader_writer_of,
     writer_of,
 )
 from tests.queues import granted, waiting
 
 PODS, OF_KUEUE = resources.PODS.path("default"), WORKLOADS.path("default")
 CLASSES = WORKLOAD_PRIORITIES.path()
-
-
-@pytest.fixture
-def written(client: ApiWriter, taken: Taken, told: Told) -> Workloads:
-    metrics = Metrics(CollectorRegistry())
-    return Workloads(
-        client=client,
-        leader_writer=leader_writer_of(client, metrics),
-        seen=taken,
-        events=told,
-        now=lambda: NOW,
-    )
 
 
 def conditions(**status: bool) -> dict[str, Any]:

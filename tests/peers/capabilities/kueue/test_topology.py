@@ -1,0 +1,80 @@
+"""A queue of Kueue that assigns nodes: pods go to the nodes that Kueue chose, and are counted once."""
+
+import json
+from collections import Counter
+from collections.abc import AsyncIterator
+
+import pytest
+
+from lab.cluster import Cluster
+from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
+from mpijob_elastic.capabilities.kueue.topology import HOSTNAME, REQUIRED
+from mpijob_elastic.kube import resources
+from mpijob_elastic.kube.writer import ApiWriter
+from tests.lab.job import Job, State
+from tests.lab.pools import POOL, make_nodes, remove_nodes
+from tests.lab.waiting import PATIENCE, kubectl_until_done
+from tests.peers.kueue import API
+from tests.peers.queued_jobs import ONE_GPU, QUICK, workloads
+from tests.peers.queues import example
+
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.peers,
+    pytest.mark.usefixtures("kueue_serves", "elastic", "operator"),
+]
+
+
+@pytest.fixture
+async def assigning(cluster: Cluster, client: ApiWriter, namespace: str) -> AsyncIterator[str]:
+    """A queue for two nodes with four GPUs each, which it assigns; returns the label."""
+    await make_nodes(client, namespace, gpus=4)
+    items = example("queues")
+    flavor, team, local = items["ResourceFlavor"], items["ClusterQueue"], items["LocalQueue"]
+    flavor["spec"] |= {"nodeLabels": {POOL: namespace}, "topologyName": namespace}
+    local["metadata"]["namespace"] = local["spec"]["clusterQueue"] = namespace
+    [of_gpu] = team["spec"]["resourceGroups"][0]["flavors"]
+    of_gpu["name"] = flavor["metadata"]["name"] = team["metadata"]["name"] = namespace
+    of_gpu["resources"][-1]["nominalQuota"] = 8
+    levels = [{"nodeLabel": POOL}, {"nodeLabel": HOSTNAME}]
+    topology = {"kind": "Topology", "metadata": {"name": namespace}, "spec": {"levels": levels}}
+    for item in (topology, flavor, team, local):
+        item["apiVersion"] = API
+        kubectl_until_done(cluster, "apply", "-f", "-", stdin=json.dumps(item), patience=PATIENCE)
+    yield local["metadata"]["name"]
+    await remove_nodes(client, namespace)
+
+
+def used(*states: State) -> Counter[str]:
+    """Return how many workers each node has; each worker is where its selector says."""
+    pods = [pod["spec"] for state in states for pod in state.workers.values()]
+    assert all(spec["nodeSelector"][HOSTNAME] == spec["nodeName"] for spec in pods)
+    return Counter(spec["nodeName"] for spec in pods)
+
+
+async def test_two_jobs_of_four_fill_two_nodes_of_four_and_replacements_get_nodes_again(
+    job: Job, client: ApiWriter, assigning: str
+) -> None:
+    """Kueue counted each worker twice, as load of others too, so half of the GPUs stayed idle."""
+    labels = {LABEL_QUEUE: assigning}
+    other = Job(client=client, namespace=job.namespace, name="other")
+    await job.create(replicas=4, worker_spec=ONE_GPU, annotations=QUICK, job_labels=labels)
+    before = await job.settled(4)
+    # Each pod is where Kueue counts it, and none counts as load that is not Kueue's.
+    await other.create(
+        replicas=4,
+        worker_spec=ONE_GPU,
+        worker_annotations={REQUIRED: POOL},
+        annotations=QUICK,
+        job_labels=labels,
+    )
+    full = {f"{job.namespace}-0": 4, f"{job.namespace}-1": 4}
+    assert used(before, await other.settled(4)) == full
+    for name in job.workers(1, 3):  # of the base, and an extra
+        await client.delete_object(resources.PODS.path(job.namespace, name))
+    await job.replaced(before, *job.workers(1, 3))
+    assert used(await job.settled(4), await other.state()) == full
+    # An extra asks for the domain of the base, where its template requires one.
+    asked = (await workloads(other))["other-worker-3"]["spec"]["podSets"][0]
+    assert asked["topologyRequest"] == {"required": POOL}
+    assert asked["template"]["spec"]["nodeSelector"] == {POOL: job.namespace}
