@@ -181,7 +181,8 @@ def marked(view: JobView, action: _OfWorkload, workload: Object, *, now: float) 
                 reason="NoReservation",
                 message="the workload has no reservation",
             )
-            put("PodsReady", holds=False, reason="Stopped", message="the pods are gone")
+            # Only with this reason does Kueue limit the time until the next pods are ready.
+            put("PodsReady", holds=False, reason="WaitForStart", message="the pods are gone")
             # If Kueue evicts for another reason, Kueue says itself when the Workload queues again.
             put("Requeued", holds=reason == "Preempted", reason=reason, message=message)
             patch = {"admission": None}

@@ -242,7 +242,7 @@ def test_a_reservation_is_cleared_with_the_complete_list_of_conditions() -> None
         "Admitted": ("False", "NoReservation"),
         "Evicted": ("True", "Preempted"),
         "Theirs": ("True", "Then"),
-        "PodsReady": ("False", "Stopped"),
+        "PodsReady": ("False", "WaitForStart"),
         "Requeued": ("True", "Preempted"),
     }
     # What is evicted for another reason queues again when Kueue says so.
