@@ -10,6 +10,9 @@ from mpijob_elastic.model.mpijob import MPIJob
 
 # How the labels of pods begin that Kueue reads as its own.
 TAKEN = "kueue.x-k8s.io/"
+# On batch Jobs and Ray's kinds, written by users: Kueue makes another Workload when their size
+# changes. https://github.com/kubernetes-sigs/kueue/tree/main/keps/77-dynamically-sized-jobs
+ELASTIC_JOB = "kueue.x-k8s.io/elastic-job"
 
 
 class KueueAdmission(CapabilityAdmission):
@@ -19,9 +22,17 @@ class KueueAdmission(CapabilityAdmission):
     """
 
     def warnings(
-        self, _job: MPIJob, new: JobFacts, old: JobFacts | None, _lookup: Lookup
+        self, job: MPIJob, new: JobFacts, old: JobFacts | None, _lookup: Lookup
     ) -> Iterator[str]:
-        """Yield a warning on what an edit does to the quota of a job that has started."""
+        """Yield a warning on what an edit does to the quota of a job that has started.
+
+        A new job is warned of an annotation that Kueue reads on other kinds of jobs alone.
+        """
+        if old is None and ELASTIC_JOB in job.metadata.annotations:
+            yield (
+                f"metadata.annotations[{ELASTIC_JOB}] has no effect on an MPIJob: for a job that "
+                f"grows and shrinks in its queue, set {names.MIN_REPLICAS}"
+            )
         if old is None or not old.reported:
             return
         queue, former = (new.of(Asked) or Asked()).queue, (old.of(Asked) or Asked()).queue

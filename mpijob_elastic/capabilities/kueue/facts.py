@@ -51,6 +51,12 @@ WORKLOAD_PRIORITIES = Resource(
 
 # The uid of the Workload for which Kueue preempts another, in Kueue's words.
 _UID = re.compile(r"\(UID: ([^\s,)]+)")
+# The reason, since Kueue 0.20, of a Workload that no queue of its kind could admit even if it were
+# empty.
+_EXCEEDS = "ExceedsMaxQuota"
+# The reason of an eviction because pods were not ready in the time that waitForPodsReady of Kueue's
+# configuration allows.
+_LATE = "PodsReadyTimeout"
 # Characters of Kueue's message that are kept: it lists every reason for every flavor.
 _LONGEST_SAID = 300
 
@@ -113,6 +119,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     admitted: bool = False
     #: Kueue wants the quota back.
     evicted: bool = False
+    #: Kueue wants the quota back, or took it, because its pods were not ready in time.
+    late: bool = False
     #: We said that its pods run.
     ready: bool = False
     finished: bool = False
@@ -266,6 +274,7 @@ class _Spec(Wire, frozen=True):
 class _Condition(Wire, frozen=True):
     type: str = ""
     status: str = ""
+    reason: str = ""
     message: str = ""
 
 
@@ -323,6 +332,7 @@ def read(raw: bytes) -> Workload:
         reserved="QuotaReserved" in true,
         admitted="Admitted" in true,
         evicted="Evicted" in true,
+        late=_is_late(conditions, true),
         ready="PodsReady" in true,
         finished="Finished" in true,
         active=spec.active is not False,
@@ -335,6 +345,10 @@ def read(raw: bytes) -> Workload:
         cluster=status.cluster_name,
         pods=owning_pods(found.metadata),
     )
+
+
+def _is_late(conditions: Mapping[str, _Condition], true: Set[str]) -> bool:
+    return "Evicted" in true and conditions["Evicted"].reason == _LATE
 
 
 def _assigned(status: _Status) -> Sequence[_Assignment]:
@@ -377,4 +391,8 @@ def _said(conditions: Mapping[str, _Condition], true: Set[str], checks: Iterable
             (f"AdmissionCheck {one.name} is {one.state}: {one.message}" for one in awaited), ""
         )
     telling = conditions.get("Evicted" if "QuotaReserved" in true else "QuotaReserved")
-    return telling.message if telling else ""
+    if telling is None:
+        return ""
+    if telling.reason == _EXCEEDS:
+        return f"it asks for more than its queue can ever give: {telling.message}"
+    return telling.message

@@ -20,6 +20,12 @@ _NUMBER = re.compile(r"(?<![\w./-])\d[\d.]*(?:[numkMGTPE]i?)?(?![\w/-]|\.\w)")
 # long numbers leave less text of the words that are kept.
 _LONGEST_STEADY = 200
 
+# What a user can do about pods that are not ready in time.
+_SLOW = (
+    "its pods were not ready in the time that Kueue allows: if its images or nodes are slow, have "
+    "the administrator raise waitForPodsReady.timeout in Kueue's configuration"
+)
+
 
 def notes(state: JobState, queue: Queue) -> Iterator[Note]:
     """Yield notices on what the job waits for, in Kueue's words."""
@@ -95,14 +101,18 @@ def _waiting(view: JobView, queue: Queue, reason: str, who: str, found: Workload
     message = f"{who} in queue {found.queue}: {steady}"
     detail = [f"at place {place}"] if place else []
     detail += [found.line] if found.line != steady else []
+    detail += [_SLOW] if found.late else []
     return normal(reason, message, next_step=step, detail="; ".join(detail))
 
 
 def _wanted(whose: str, found: Workload, *, leaves: bool) -> Note:
     said = f": {found.line}" if found.said else ""
+    why, back = "Kueue wants the quota for others", "for others"
+    if found.late:
+        why, back = "not ready in the time that Kueue allows", "back"
     if leaves:
-        return normal("QuotaWanted", f"{whose} leaving: Kueue wants the quota for others{said}")
-    return warning("QuotaWanted", f"Kueue wants the quota of {whose} for others{said}")
+        return normal("QuotaWanted", f"{whose} leaving: {why}{said}")
+    return warning("QuotaWanted", f"Kueue wants the quota of {whose} {back}{said}")
 
 
 def _unchanged(state: JobState, queue: Queue, base: Workload) -> Iterator[Note]:

@@ -124,3 +124,35 @@ def test_a_check_that_has_yet_to_answer_says_why_quota_that_is_reserved_starts_n
 ) -> None:
     found = read(*true, checks=checks)
     assert (found.checked, found.said) == (checked, said)
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("Pending", "insufficient quota"),
+        ("ExceedsMaxQuota", "it asks for more than its queue can ever give: insufficient quota"),
+    ],
+)
+def test_a_workload_that_can_never_be_admitted_says_so(reason: str, said: str) -> None:
+    condition = {
+        "type": "QuotaReserved",
+        "status": "False",
+        "reason": reason,
+        "message": "insufficient quota",
+    }
+    body = {"metadata": {"name": "j-launcher"}, "status": {"conditions": [condition]}}
+    assert facts.read(json.dumps(body).encode()).said == said
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "late"),
+    [
+        ("True", "PodsReadyTimeout", True),
+        ("True", "Preempted", False),
+        ("False", "PodsReadyTimeout", False),
+    ],
+)
+def test_a_workload_knows_that_its_pods_were_late(status: str, reason: str, *, late: bool) -> None:
+    condition = {"type": "Evicted", "status": status, "reason": reason}
+    body = {"metadata": {"name": "j-launcher"}, "status": {"conditions": [condition]}}
+    assert facts.read(json.dumps(body).encode()).late is late

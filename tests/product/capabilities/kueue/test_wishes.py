@@ -38,6 +38,9 @@ LEAST, ANY = Policy(min_replicas=2), Policy(min_replicas=1)
 NO_QUOTA = workload(said="no quota")
 EXTRA = granted("j-worker-2", workers=1, ready=True)
 TAKEN = preempted("j-worker-2")
+SLOW = granted(
+    "j-worker-2", workers=1, evicted=True, late=True, said="Exceeded the PodsReady timeout"
+)
 READY = granted(ready=True)
 OVER = granted(finished=True)
 
@@ -629,6 +632,14 @@ def test_another_number_in_the_words_of_kueue_is_no_news_but_explain_has_it(
             "QuotaWanted: Kueue wants the quota of j-worker-2 for others: Preempted to accommodate a workload",
         ),
         (
+            training(*TWO, pending(2), found=(granted(), SLOW), size=3),
+            "QuotaWanted: j-worker-2 leaving: not ready in the time that Kueue allows: Exceeded the PodsReady timeout",
+        ),
+        (
+            training(*TWO, pending(2), found=(granted(), SLOW), size=3, elastic=False),
+            "QuotaWanted: Kueue wants the quota of j-worker-2 back: Exceeded the PodsReady timeout",
+        ),
+        (
             training(
                 *TWO,
                 pending(2, gates=GATES),
@@ -682,6 +693,14 @@ def test_a_least_size_that_holds_or_that_cannot_be_asked_for_again_is_no_news(
     view: JobView,
 ) -> None:
     assert "LeastUnchanged" not in [note.reason for note in told(view)]
+
+
+def test_explain_says_what_to_do_about_slow_nodes() -> None:
+    """Kueue waits for pods by default, and names only the Workload, with the time that is over."""
+    [late] = told(waiting(2, workload(said="Exceeded the PodsReady timeout", late=True)))
+    assert "waitForPodsReady" in late.detail
+    [other] = told(waiting(2, workload(said="no quota")))
+    assert other.detail == ""
 
 
 def test_each_pod_has_a_word_for_its_quota() -> None:

@@ -415,6 +415,16 @@ def test_a_plain_job_is_told_once_what_has_no_effect(asking: dict[str, str]) -> 
     assert told not in on_create(sized(annotations=asking)).warnings
 
 
+def test_a_new_job_is_told_that_kueue_does_not_make_it_elastic() -> None:
+    asking = queued("team")
+    asking["metadata"]["annotations"]["kueue.x-k8s.io/elastic-job"] = "true"
+    [told] = [one for one in on_create(asking).warnings if "elastic-job" in one]
+    assert "has no effect on an MPIJob" in told
+    assert "mpijob-elastic/min-replicas" in told
+    assert not [one for one in on_update(asking, asking).warnings if "elastic-job" in one]
+    assert not [one for one in on_create(queued("team")).warnings if "elastic-job" in one]
+
+
 def placed(node: str, *, queue: str = "", role: str = "Worker", **facts: Any) -> Object:
     """A job with a template that names a node, in a queue of Kueue or in none."""
     job = sized(**facts)
