@@ -27,6 +27,9 @@ from mpijob_elastic.model.mpijob import MPIJob
 # On an MPIJob, written by users.
 LABEL_QUEUE = "kueue.x-k8s.io/queue-name"
 LABEL_PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
+# The WorkloadPriorityClass of a job without that label, where the class exists; for its own kinds
+# of jobs Kueue does this by default since 0.20.
+DEFAULT_PRIORITY_CLASS = "default"
 # On an MPIJob, written by MultiKueue in the cluster that it has chosen: an annotation, before Kueue
 # 0.19 a label. MULTIKUEUE is the value of spec.managedBy in the cluster where the user created the
 # job.

@@ -79,11 +79,11 @@ class Workloads(LiveWrites):
         pods = [
             await self.read(resources.PODS, like.like.name, view.namespace) for like in action.pods
         ]
-        priority = (
-            await self._priority(view, action.priority_class)
-            if action.priority_class
-            else action.priority
-        )
+        priority_class = await self._class(view, action)
+        priority = action.priority
+        if priority_class:
+            priority = await self._priority(view, priority_class)
+        action = replace(action, priority_class=priority_class)
         near = await self._near(view, action, pods[-1])
         body = actions.created(view, action, pods=pods, priority=priority, near=near)
         check_size(body)
@@ -112,6 +112,18 @@ class Workloads(LiveWrites):
                 node = await self.read(resources.NODES, assigned[0].node)
                 labels = node["metadata"].get("labels") or {}
         return {level: labels[level]} if level in labels else None
+
+    async def _class(self, view: JobView, action: CreateWorkload) -> str:
+        """Return the priority class of a Workload: that of the job, or of a base the default; "".
+
+        An extra has a priority below that of its base, and no class.
+        """
+        if action.priority_class or action.name != names.launcher(view.name):
+            return action.priority_class
+        with suppress(errors.NotFound, errors.Forbidden):
+            await self.read(facts.WORKLOAD_PRIORITIES, facts.DEFAULT_PRIORITY_CLASS)
+            return facts.DEFAULT_PRIORITY_CLASS
+        return ""
 
     async def _priority(self, view: JobView, name: str) -> int:
         try:

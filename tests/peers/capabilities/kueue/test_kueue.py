@@ -1,6 +1,7 @@
 """Kueue gives an MPIJob its quota, worker by worker, and takes it back without killing a rank."""
 
 import asyncio
+import json
 import time
 from collections.abc import Awaitable, Callable, Collection
 from functools import partial
@@ -22,6 +23,7 @@ from tests.lab.launchers import UNMUTATED, label
 from tests.lab.suspended import pods
 from tests.lab.typed import Typed
 from tests.lab.waiting import seen
+from tests.peers.kueue import API
 from tests.peers.queued_jobs import (
     ONE_GPU,
     QUICK,
@@ -119,6 +121,27 @@ async def test_a_job_grows_into_idle_quota_and_gives_it_back_to_a_job_that_waits
     await rival.set_status("rival-launcher", {"phase": "Succeeded"})
     await job.settled(4)
     await ends_quietly(job)
+
+
+async def test_a_job_without_a_class_of_priority_has_the_default_one(
+    cluster: Cluster, job: Job, queue: str
+) -> None:
+    """As Kueue does for its own kinds of jobs since 0.20; the extras stay below the base."""
+    made = {"apiVersion": API, "kind": "WorkloadPriorityClass", "metadata": {"name": "default"}}
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(made | {"value": 50}))
+    try:
+        await job.create(
+            replicas=3, worker_spec=ONE_GPU, annotations=QUICK, job_labels={LABEL_QUEUE: queue}
+        )
+        await job.settled(3)
+        found = {name: one["spec"] for name, one in (await workloads(job)).items()}
+    finally:
+        cluster.kubectl("delete", "workloadpriorityclass", "default")
+    assert {name: spec["priority"] for name, spec in found.items()} == {
+        "train-launcher": 50,
+        "train-worker-2": 49,
+    }
+    assert found["train-launcher"]["priorityClassRef"]["name"] == "default"
 
 
 async def reported(job: Job) -> JobReport:

@@ -68,6 +68,36 @@ async def test_a_class_that_is_missing_is_told_once_and_again_when_it_goes_missi
     assert len(told.notes) == 2
 
 
+@pytest.mark.parametrize(
+    ("name", "asked", "classes", "found"),
+    [
+        pytest.param("j-launcher", "", ("default",), ("default", 50), id="the default of a base"),
+        pytest.param("j-launcher", "", (), (None, 0), id="no default"),
+        pytest.param("j-launcher", "high", ("default", "high"), ("high", 50), id="its own"),
+        pytest.param("j-worker-2", "", ("default",), (None, -1), id="an extra"),
+    ],
+)
+async def test_a_job_without_a_class_gets_the_default_where_there_is_one(
+    api: TinyApi,
+    written: Workloads,
+    name: str,
+    asked: str,
+    classes: tuple[str, ...],
+    found: tuple[str | None, int],
+) -> None:
+    for each in classes:
+        await api.create(CLASSES, each, value=50)
+    await api.create(PODS, name, spec={})
+    pods = (PodSet(name="workers", count=1, like=ref(name)),)
+    priority = -1 if name == "j-worker-2" else 0
+    action = CreateWorkload(
+        name=name, queue="team", pods=pods, priority_class=asked, priority=priority
+    )
+    await written.perform(job(), action)
+    spec = api.objects[f"{OF_KUEUE}/{name}"]["spec"]
+    assert (spec.get("priorityClassRef", {}).get("name"), spec["priority"]) == found
+
+
 async def test_no_quota_is_asked_for_by_what_could_not_be_read_later(
     api: TinyApi, proxy: FaultProxy, written: Workloads
 ) -> None:
