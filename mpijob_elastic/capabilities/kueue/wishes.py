@@ -297,6 +297,8 @@ def _at_the_gate(view: JobView, queue: Queue) -> Iterator[Hold | Place]:
 
 def assigned(view: JobView, queue: Queue) -> dict[str, Domain]:
     """Return the domain for each pod at a gate to which Kueue assigns one, by the pod's name."""
+    if not any(found.topology for found in queue.workloads.values()):
+        return {}  # most queues
     sets: dict[tuple[str, str], list[Launcher | Worker]] = {}
     for pod in view.pods:
         found = workload_of(view, queue, pod)
