@@ -34,6 +34,9 @@ _OF_POD = (
     "resources",
     "schedulerName",
 )
+# The reasons of an eviction after which a Workload queues again at once. After all others Kueue
+# itself says when it does (pkg/controller/jobframework/reconciler.go).
+_QUEUES_AGAIN = frozenset({"Preempted", "NodeFailures"})
 _OF_CONTAINER = ("name", "image", "resources", "restartPolicy")
 
 
@@ -183,8 +186,7 @@ def marked(view: JobView, action: _OfWorkload, workload: Object, *, now: float) 
             )
             # Only with this reason does Kueue limit the time until the next pods are ready.
             put("PodsReady", holds=False, reason="WaitForStart", message="the pods are gone")
-            # If Kueue evicts for another reason, Kueue says itself when the Workload queues again.
-            put("Requeued", holds=reason == "Preempted", reason=reason, message=message)
+            put("Requeued", holds=reason in _QUEUES_AGAIN, reason=reason, message=message)
             patch = {"admission": None}
     version = {"resourceVersion": workload["metadata"]["resourceVersion"]}
     return {"metadata": version, "status": {**patch, "conditions": list(conditions.values())}}

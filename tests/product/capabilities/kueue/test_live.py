@@ -275,16 +275,25 @@ def test_a_reservation_is_cleared_with_the_complete_list_of_conditions() -> None
         "PodsReady": ("False", "WaitForStart"),
         "Requeued": ("True", "Preempted"),
     }
-    # What is evicted for another reason queues again when Kueue says so.
-    late = of_kueue.marked(
-        job(),
-        ClearWorkload(workload=SEEN),
-        workload(condition("Evicted", "True", "PodsReadyTimeout")),
-        now=AT,
-    )
-    assert [one["status"] for one in late["status"]["conditions"] if one["type"] == "Requeued"] == [
-        "False"
-    ]
+
+
+@pytest.mark.parametrize(
+    ("reason", "again"),
+    [
+        ("Preempted", "True"),
+        # A node that Kueue assigned has failed, and it found no other.
+        ("NodeFailures", "True"),
+        # Kueue says itself when these queue again.
+        ("PodsReadyTimeout", "False"),
+        ("AdmissionCheck", "False"),
+        ("ClusterQueueStopped", "False"),
+    ],
+)
+def test_a_workload_queues_again_as_kueues_own_jobs_do(reason: str, again: str) -> None:
+    evicted = workload(condition("Evicted", "True", reason))
+    patch = of_kueue.marked(job(), ClearWorkload(workload=SEEN), evicted, now=AT)
+    found = {one["type"]: one["status"] for one in patch["status"]["conditions"]}
+    assert found["Requeued"] == again
 
 
 def test_conditions_are_added_beside_those_of_kueue() -> None:
