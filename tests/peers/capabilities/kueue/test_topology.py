@@ -1,5 +1,6 @@
 """A queue of Kueue that assigns nodes: pods go to the nodes that Kueue chose, and are counted once."""
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -10,7 +11,7 @@ from lab.cluster import Cluster
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.capabilities.kueue.topology import HOSTNAME, REQUIRED
 from mpijob_elastic.kube import resources
-from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.job import Job, State
 from tests.lab.pools import POOL, make_nodes, remove_nodes
 from tests.lab.waiting import PATIENCE, kubectl_until_done
@@ -78,3 +79,33 @@ async def test_two_jobs_of_four_fill_two_nodes_of_four_and_replacements_get_node
     asked = (await workloads(other))["other-worker-3"]["spec"]["podSets"][0]
     assert asked["topologyRequest"] == {"required": POOL}
     assert asked["template"]["spec"]["nodeSelector"] == {POOL: job.namespace}
+
+
+async def gpus(client: ApiWriter, node: str, number: int) -> None:
+    """Give a node so many GPUs."""
+    room = {"nvidia.com/gpu": str(number)}
+    body = {"status": {"capacity": room, "allocatable": room}}
+    path = resources.NODES.path(None, node, "status")
+    await client.patch_object(path, body=body, content_type=MERGE_PATCH)
+
+
+async def test_workers_of_a_node_that_is_gone_start_where_kueue_assigns_them_instead(
+    job: Job, client: ApiWriter, assigning: str
+) -> None:
+    """Kueue 0.19.2 may evict the job, although a node is free; after that the job waited for ever."""
+    first, second = (f"{job.namespace}-{index}" for index in range(2))
+    await gpus(client, second, 0)
+    await job.create(
+        replicas=3,
+        worker_spec=ONE_GPU,
+        launcher_spec={"nodeSelector": {HOSTNAME: second}},
+        annotations=QUICK,
+        job_labels={LABEL_QUEUE: assigning},
+    )
+    before = await job.settled(3)
+    assert used(before) == {first: 3}
+    await gpus(client, second, 4)
+    await asyncio.sleep(1)  # Kueue sees these GPUs
+    await client.delete_object(resources.NODES.path(None, first))
+    await job.replaced(before, *job.workers(0, 1, 2))
+    assert used(await job.settled(3)) == {second: 3}
