@@ -32,6 +32,7 @@ _OF_POD = (
     "overhead",
     "runtimeClassName",
     "resources",
+    "resourceClaims",
     "schedulerName",
 )
 # The reasons of an eviction after which a Workload queues again at once. After all others Kueue
