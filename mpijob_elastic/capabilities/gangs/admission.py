@@ -11,6 +11,7 @@ from mpijob_elastic.admission.json_patch import Patch
 from mpijob_elastic.admission.mutate import AdmittedPod, role_of
 from mpijob_elastic.admission.review import Refusal
 from mpijob_elastic.capabilities.gangs import facts as gang
+from mpijob_elastic.capabilities.gangs import kai
 from mpijob_elastic.capabilities.gangs.facts import KUBERNETES_POD_GROUPS_OF_1_36, Gang
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import Resource
@@ -144,6 +145,10 @@ class GangAdmission(CapabilityAdmission):
                     f"queue {asked.queue} could not be checked: the "
                     "queues of Volcano cannot be read"
                 )
+
+    def findings(self, job: MPIJob, about: JobFacts) -> Iterator[str]:
+        """Yield what the author should know of a scheduling policy, and of the scheduler KAI."""
+        yield from kai.findings(job, about)
 
 
 def _name_two_schedulers(job: MPIJob, asked: Gang) -> bool:

@@ -12,11 +12,9 @@ from mpijob_elastic.model import phrases
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
 
-# Keys of a run policy that the annotation does not make act either, and what does.
-_ELSEWHERE = {
-    "cleanPodPolicy": "write it directly below spec",
-    "schedulingPolicy": f"for a gang annotate the job {names.PREFIX}gang",
-}
+# A key of a run policy that the annotation does not make act either. The room of gangs speaks of
+# another one, `schedulingPolicy`.
+_ELSEWHERE = "cleanPodPolicy"
 
 
 class RunPolicyAdmission(CapabilityAdmission):
@@ -50,6 +48,8 @@ class RunPolicyAdmission(CapabilityAdmission):
                 f"mpi-operator v0.2.3 ignores {listed} of spec.runPolicy; annotate the job "
                 f'{RUN_POLICY}: "true"'
             )
-        for key, instead in _ELSEWHERE.items():
-            if isinstance(given, Mapping) and given.get(key) is not None:
-                yield f"mpi-operator v0.2.3 ignores {key} of spec.runPolicy; {instead}"
+        if isinstance(given, Mapping) and given.get(_ELSEWHERE) is not None:
+            yield (
+                f"mpi-operator v0.2.3 ignores {_ELSEWHERE} of spec.runPolicy; "
+                "write it directly below spec"
+            )

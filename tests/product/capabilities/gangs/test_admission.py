@@ -395,3 +395,77 @@ def test_a_queue_is_read_with_or_without_a_state(more: Object, state: str) -> No
     assert (
         read_queue(json.dumps({"metadata": {"name": "q"}, **more}).encode()).status.state == state
     )
+
+
+def under_kai(
+    asked: Object | None = None,
+    *,
+    roles: tuple[str, ...] = ("Launcher", "Worker"),
+    first: Object | None = None,
+    gang: object = None,
+    **job: Any,
+) -> Object:
+    """A job of four that may be two, whose templates name KAI.
+
+    first: labels of the launcher's template. gang: its schedulingPolicy.
+    """
+    made = asking(asked or {}, **job)
+    templates = {role: made["spec"]["mpiReplicaSpecs"][role]["template"] for role in roles}
+    for template in templates.values():
+        template["spec"]["schedulerName"] = "kai-scheduler"
+    made["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["metadata"] = {"labels": first or {}}
+    made["spec"]["runPolicy"] = {"schedulingPolicy": gang} if gang is not None else None
+    return made
+
+
+FIRST = {"kai.scheduler/task-priority": "1"}
+EVICTED = "KAI evicts the whole job when a worker is missing for 60 s; "
+LEAST_OF_IT = f"{EVICTED}set spec.runPolicy.schedulingPolicy.minAvailable to 3"
+PATIENT = f"{EVICTED}annotate it kai.scheduler/staleness-grace-period: -1s"
+YOUNGEST = "KAI takes the youngest pod first, the launcher; give its template the label kai.scheduler/task-priority"
+APART = "KAI waits for the launcher and the workers, so both templates must name kai-scheduler"
+GROUPED = "mpi-operator v0.2.3 ignores schedulingPolicy of spec.runPolicy; for a gang annotate the job mpijob-elastic/gang"
+FOR_EVER = {"kai.scheduler/staleness-grace-period": "-1s"}
+
+
+@pytest.mark.parametrize(
+    ("job", "said"),
+    [
+        pytest.param(under_kai(first=FIRST), [LEAST_OF_IT], id="all pods are the gang"),
+        pytest.param(under_kai(), [LEAST_OF_IT, YOUNGEST], id="and the launcher goes first"),
+        pytest.param(
+            under_kai(first=FIRST, gang={"minAvailable": 3}), [], id="the least is the gang"
+        ),
+        pytest.param(under_kai(first=FIRST, gang={"minAvailable": 2}), [], id="less than that"),
+        pytest.param(
+            under_kai(first=FIRST, gang={"minAvailable": 4}),
+            [LEAST_OF_IT],
+            id="more than the least",
+        ),
+        pytest.param(
+            under_kai(first=FIRST, gang={"queue": "team"}), [LEAST_OF_IT], id="no number given"
+        ),
+        pytest.param(under_kai(first=FIRST, gang=7), [LEAST_OF_IT], id="no object given"),
+        pytest.param(
+            under_kai(first=FIRST, gang={"minAvailable": True}), [LEAST_OF_IT], id="no number"
+        ),
+        pytest.param(under_kai(FOR_EVER, first=FIRST), [], id="KAI waits for ever"),
+        pytest.param(
+            under_kai(first=FIRST, replicas=2), [PATIENT], id="no worker above the least size"
+        ),
+        pytest.param(under_kai(first=FIRST, command=PLAIN), [], id="a plain job is a whole gang"),
+        pytest.param(under_kai(roles=("Worker",), first=FIRST), [APART], id="the workers alone"),
+        pytest.param(under_kai(roles=("Launcher",), first=FIRST), [APART], id="the launcher alone"),
+        pytest.param(
+            under_kai(roles=("Worker",), command=PLAIN), [APART], id="workers of a plain job alone"
+        ),
+        pytest.param(under_kai(roles=()), [], id="another scheduler"),
+        pytest.param(
+            under_kai(roles=(), gang={"minAvailable": 3}), [GROUPED], id="nobody reads the policy"
+        ),
+    ],
+)
+def test_a_job_under_kai_is_told_when_its_gang_is_evicted(job: Object, said: list[str]) -> None:
+    decoded = mpijob.decode(json.dumps(job).encode())
+    assert list(GangAdmission().findings(decoded, capabilities.of(decoded))) == said
+    assert all(len(found) <= 120 for found in said)
