@@ -16,7 +16,7 @@ define shown_at_end
 @( $(2) ) > dist/$(1).txt 2>&1; code=$$?; cat dist/$(1).txt; exit $$code
 endef
 # The programs of other projects beside which CI tests: they are built, and a missing one fails it.
-CI_PEERS := helm kueue volcano-scheduler
+CI_PEERS := helm helm-v4 kueue volcano-scheduler
 # What builds the site, in an environment of its own.
 SITE := .venv/site
 # What checks the dashboard's page: biome and tsc, and the Node.js that installs them.

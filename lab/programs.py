@@ -70,6 +70,7 @@ OF_REAL_NODE = (
 # What other projects run beside us, in tests only: too heavy to build unasked (`make test-peers`).
 PEERS = (
     Program("helm", "helm", "helm.sh/helm/v3/cmd/helm", 130),
+    Program("helm-v4", "helm-v4", "helm.sh/helm/v4/cmd/helm", 130),
     Program(
         "prometheus-adapter",
         "prometheus-adapter",

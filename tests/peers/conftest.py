@@ -22,10 +22,10 @@ async def pool(client: ApiWriter) -> AsyncIterator[str]:
         yield name
 
 
-@pytest.fixture(scope="session")
-def helm() -> Path:
-    """The program."""
-    return peer("helm")
+@pytest.fixture(scope="session", params=["helm", "helm-v4"])
+def helm(request: pytest.FixtureRequest) -> Path:
+    """Each major version that users have."""
+    return peer(request.param)
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,8 @@
 """The chart on a lab's API server: install, upgrade, rollback, uninstall, and adoption there and back.
 
+By each major version of helm: 4 applies on the server, so it does not overwrite what another field
+manager has set otherwise, unless told to.
+
 kwok pretends the pods. The Jobs of helm's hooks run here: the program with the arguments of the pod
 and the token of its account, and what came of it becomes the status of the pod.
 """
@@ -20,6 +23,7 @@ from tests.lab.versions import EVERYTHING, serves
 from tests.lab.waiting import until
 from tests.peers import chart
 from tests.peers.background import repeated
+from tests.peers.built import peer
 from upgrade import record
 
 pytestmark = [pytest.mark.lab, pytest.mark.peers]
@@ -37,6 +41,9 @@ class Lab(CommandLine):
         super().__init__(cluster)
         self._helm = helm
         self.jobs: list[tuple[int, str]] = []
+        applies = chart.run(helm, "version", "--short").stdout.startswith("v4.")
+        #: What overwrites the fields of another manager; helm 3 always does.
+        self.overwrites = ("--force-conflicts",) if applies else ()
 
     def helm(self, *arguments: str, values: dict[str, Any] | None = None) -> str:
         code, output = self.try_helm(*arguments, values=values)
@@ -144,6 +151,57 @@ def test_adoption_and_back(empty: Lab, way: str) -> None:
         "delete", "secret", "-n", names.NAMESPACE, "-l", f"owner=helm,name={RELEASE}"
     )
     empty.done(*UNINSTALL)
+
+
+def test_a_release_that_was_adopted_gets_other_values(empty: Lab) -> None:
+    """Both are managers of each field, so helm 4 needs its option until it alone has set a field."""
+    empty.install()
+    way = ("--install", "--take-ownership")
+    if empty.overwrites:
+        assert f'conflict with "{names.PROGRAM}": .spec.replicas' in refused(empty, 3, way)
+        assert empty.replicas() == 2
+    upgrade(empty, 3, (*way, *empty.overwrites))
+    assert empty.replicas() == 3
+    upgrade(empty, 1, ())
+    assert empty.replicas() == 1
+    if empty.overwrites:
+        assert f'conflict with "{names.PROGRAM}"' in refused(empty, 1, (), tag="next")
+    upgrade(empty, 1, empty.overwrites, tag="next")
+    upgrade(empty, 1, (), tag="last")
+    empty.helm("uninstall", RELEASE)
+
+
+def test_a_release_of_helm_3_is_upgraded_by_helm_4(empty: Lab) -> None:
+    """By the same way as before; if told to apply on the server, it takes over what helm 3 has set."""
+    if not empty.overwrites:
+        pytest.skip("the test of helm 4 needs both")
+    install(Lab(empty.cluster, peer("helm")))
+    put_bundle(empty, "Y2E=")
+    upgrade(empty, 3, ())
+    upgrade(empty, 1, ("--server-side=true",))
+    assert (empty.replicas(), bundles(empty)) == (1, {"Y2E="})
+    scale = ("scale", "deployment", names.CONTROLLER, "-n", names.NAMESPACE, "--replicas=2")
+    empty.cluster.kubectl(*scale)
+    assert 'conflict with "kubectl" with subresource "scale"' in refused(empty, 3, ())
+    upgrade(empty, 3, empty.overwrites)
+    assert empty.replicas() == 3
+    empty.helm("uninstall", RELEASE)
+
+
+def refused(lab: Lab, replicas: int, flags: tuple[str, ...], *, tag: str = "") -> str:
+    """Say why an upgrade to these values fails."""
+    code, output = lab.try_helm("upgrade", RELEASE, str(CHART), *flags, values=of(replicas, tag))
+    assert code == 1, output
+    return output
+
+
+def upgrade(lab: Lab, replicas: int, flags: tuple[str, ...], *, tag: str = "") -> None:
+    lab.helm("upgrade", RELEASE, str(CHART), *flags, values=of(replicas, tag))
+
+
+def of(replicas: int, tag: str) -> dict[str, Any]:
+    """Values of that number of controllers and that tag."""
+    return {"controller": {"replicas": replicas}, "image": {"tag": tag}}
 
 
 def left(lab: Lab) -> set[str]:
