@@ -124,7 +124,8 @@ class _Cache:
         # Go names a program by its package; a program that we call otherwise is built alone.
         target = f"{new}/" if _named_by_go(first) else f"{new}/{first.name}"
         packages = [one.package for one in wanted]
-        run_go("build", *flags, *_tags(self._version), "-o", target, *packages, directory=module)
+        place = modules.prepared(first, module)
+        run_go("build", *flags, *_tags(self._version), "-o", target, *packages, directory=place)
         for program in wanted:
             self._stamp(program).unlink(missing_ok=True)
             (new / program.name).replace(self.path(program))

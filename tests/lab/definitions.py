@@ -62,8 +62,8 @@ KEDA = Release(
 )
 # The release that lab/binaries/volcano builds.
 VOLCANO = Release(
-    module="volcano.sh/volcano@v1.14.1",
-    checksum="h1:9eLs47iZeLgey6EcA1rHwVkU7HoBNm3UVpJZ4uhFJ7c=",
+    module="volcano.sh/volcano@v1.15.1",
+    checksum="h1:M0iGzhy1dvod2GFy1QiyWdv1jmmNfHW4+2WoRU7CIAk=",
     files=[
         f"config/crd/volcano/bases/{kind}.yaml"
         for kind in (

@@ -47,6 +47,18 @@ def volcano(
 
 
 @pytest.fixture(scope="module")
+def volcano_for_gangs(
+    cluster: Cluster, programs: OnDemand, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """Volcano's scheduler, with its actions for gangs."""
+    directory = tmp_path_factory.mktemp("volcano")
+    scheduler = volcano_scheduler.scheduling(
+        peer("volcano-scheduler"), cluster, directory, actions=volcano_scheduler.FOR_GANGS
+    )
+    yield from _beside(programs, scheduler)
+
+
+@pytest.fixture(scope="module")
 def coscheduler(
     cluster: Cluster, programs: OnDemand, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
