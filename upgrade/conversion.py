@@ -248,15 +248,19 @@ def _about_metadata(metadata: Source, notes: Notes) -> None:
         )
 
 
+# Where, or with whom, a field of the run policy has an effect.
+_ELSEWHERE = {
+    "cleanPodPolicy": "; write it below spec, where mpi-operator v0.2.3 reads it",
+    "schedulingPolicy": ", unless the scheduler KAI reads it (docs/kai.md)",
+}
+
+
 def _about_run_policy(run_policy: Source, annotations: Source, notes: Notes) -> None:
     """Add a note for each field of the run policy of a job in v1 that has no effect."""
     given = {key for key, value in run_policy.items() if value is not None}
     acts = annotations.get(RUN_POLICY) == "true"
     for key in sorted(given - _ACTED_ON):
-        advice = "has no effect"
-        if key == "cleanPodPolicy":
-            advice += "; write it below spec, where mpi-operator v0.2.3 reads it"
-        notes.to_do(f"spec.runPolicy.{key}", advice)
+        notes.to_do(f"spec.runPolicy.{key}", f"has no effect{_ELSEWHERE.get(key, '')}")
     for key in sorted(given & _ACTED_ON):
         if not acts:
             notes.to_do(

@@ -45,7 +45,10 @@ _UNREAD = {
         f"had no effect; left out, because with {RUN_POLICY} it would delete the finished job"
     ),
     "cleanPodPolicy": "had no effect; left out. spec.cleanPodPolicy decides",
-    "schedulingPolicy": "had no effect; left out. docs/gangs.md says how a gang is made",
+    "schedulingPolicy": (
+        "had no effect, unless the scheduler KAI read it (docs/kai.md); left out. docs/gangs.md "
+        "says how a gang is made"
+    ),
 }
 
 

@@ -369,7 +369,7 @@ def test_a_pytorch_job_stays() -> None:
     ("field", "advice"),
     [
         ("cleanPodPolicy", "write it below spec"),
-        ("schedulingPolicy", "has no effect"),
+        ("schedulingPolicy", "has no effect, unless the scheduler KAI reads it"),
         ("suspend", f'annotate the job {RUN_POLICY}: "true"'),
         ("ttlSecondsAfterFinished", f'annotate the job {RUN_POLICY}: "true"'),
     ],
