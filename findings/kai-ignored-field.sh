@@ -2,7 +2,7 @@
 # mpi-operator v0.2.3 knows `spec.runPolicy.schedulingPolicy.minAvailable` of an MPIJob and never
 # reads it, so one would guess that the field has no effect, and that a scheduler which is told
 # nothing else takes each pod of the job alone.
-# Seen: the podgrouper of KAI reads the MPIJob itself, of any version. Without the field the gang is
+# Seen: the podgrouper of KAI reads the MPIJob itself. Without the field the gang is
 # the launcher and all workers, however the job is annotated; with it the gang is that number. (KAI's
 # scheduler deletes all pods of a gang of which fewer have run for 60 s.) A job that names no number
 # of workers gets no gang at all.

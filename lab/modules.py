@@ -31,7 +31,7 @@ class Completed:
 
 
 # By the module of ours that needs it. Volcano v1.15.1 uses a constant of the types of its own
-# release; of these the module proxy serves v1.14.0.
+# release, of which v1.14.0 was the newest to be had as a module. With a later one this can go.
 COMPLETED = {
     "volcano": Completed(
         module="volcano.sh/apis@v1.14.0",
