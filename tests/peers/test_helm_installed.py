@@ -18,7 +18,7 @@ from lab.chart import CHART
 from lab.cluster import Cluster
 from lab.render import OVERLAYS
 from mpijob_elastic import names
-from tests.lab.command_line import UNINSTALL, CommandLine
+from tests.lab.command_line import IMAGE, UNINSTALL, CommandLine
 from tests.lab.versions import EVERYTHING, serves
 from tests.lab.waiting import until
 from tests.peers import chart
@@ -150,6 +150,13 @@ def test_adoption_and_back(empty: Lab, way: str) -> None:
     empty.cluster.kubectl(
         "delete", "secret", "-n", names.NAMESPACE, "-l", f"owner=helm,name={RELEASE}"
     )
+    if way == "command":
+        other = ("install", "--no-wait", f"--image={IMAGE}-next")
+        if empty.overwrites:
+            # Helm 3 has set nothing, as nothing differed; helm 4 has applied every field.
+            assert 'conflict with "helm"' in empty.refused(*other)
+        empty.done(*other, *empty.overwrites)
+        empty.done("install", "--no-wait", f"--image={IMAGE}-last")
     empty.done(*UNINSTALL)
 
 
