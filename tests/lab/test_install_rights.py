@@ -41,7 +41,7 @@ ANYWHERE: dict[str, Rights] = {
         ("podgroups.scheduling.volcano.sh", ""): "create list patch watch",
         ("podgroups.scheduling.x-k8s.io", ""): "create list patch watch",
         ("podgroups.scheduling.sigs.k8s.io", ""): "create list patch watch",
-        ("podgroups.scheduling.k8s.io", ""): "create list watch",
+        ("podgroups.scheduling.k8s.io", ""): "create list patch watch",
         ("workloads.kueue.x-k8s.io", ""): "create delete get list patch watch",
         ("workloads.kueue.x-k8s.io/status", ""): "patch",
         ("queueunits.scheduling.x-k8s.io", ""): "create delete get list patch watch",
