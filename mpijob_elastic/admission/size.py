@@ -15,7 +15,7 @@ from mpijob_elastic import names
 from mpijob_elastic.admission.review import MOST, Refusal
 from mpijob_elastic.kube.meta import Identity, ObjectMeta
 from mpijob_elastic.kube.resources import Resource
-from mpijob_elastic.model import phrases, requests
+from mpijob_elastic.model import devices, phrases, requests
 from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.horovodrun import HOROVODRUN
 from mpijob_elastic.model.job_facts import JobFacts
@@ -201,5 +201,13 @@ def shortages(job: JobFacts, quotas: Iterable[QuotaFacts], *, more: int) -> Iter
             who, fails = "1 more worker needs", "it"
         yield (
             f"ResourceQuota {name} has {has} {key} left, and {who} {need}: {fails} will not be "
-            "created"
+            f"{_fate(key)}"
         )
+
+
+def _fate(key: str) -> str:
+    """Return what a pod lacks whose ResourceQuota is used up.
+
+    The devices of a class count for the claim that the scheduler makes once it has found a node.
+    """
+    return "scheduled" if key.endswith(devices.CLASS_QUOTA) else "created"

@@ -3,7 +3,6 @@
 Controller, webhook, upgrade and command line read only these facts.
 """
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -16,13 +15,14 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.model import (
     bounds,
+    devices,
     horovodrun,
     mpijob,
     phrases,
     policy,
-    requests,
     template_fields,
 )
+from mpijob_elastic.model.devices import Devices
 from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.json_parts import Owned, owned, seconds
 from mpijob_elastic.model.mpijob import Container, JobStatus, MPIJob, Profile
@@ -30,9 +30,8 @@ from mpijob_elastic.model.policy import Policy, Problem
 from mpijob_elastic.model.template_fields import TemplateFields
 
 _ROLES = (names.ROLE_LAUNCHER, names.ROLE_WORKER)
-# The resources that count as GPUs, as the vendors' device plugins name them: nvidia.com/gpu,
-# amd.com/gpu, a share or a MIG slice of an NVIDIA GPU, habana.ai/gaudi, gpu.intel.com/i915 or xe.
-_GPU = re.compile(r"/(gpu|gpu\.shared|mig-[0-9a-z.+-]+|gaudi)$|\.gpu\.intel\.com/(i915|xe)$")
+# The prefix of limits among the keys of a ResourceQuota.
+_LIMITS = "limits."
 GLOO_TIMEOUT = "HOROVOD_GLOO_TIMEOUT_SECONDS"
 # The options that say how many ranks there may be, by their fields of `Launch`.
 LIMITS: Mapping[str, str] = {"np": "-np", "min_np": "--min-np", "max_np": "--max-np"}
@@ -225,12 +224,14 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
         return f"horovodrun's {options} cannot be read in the launcher's command"
 
     @property
-    def gpus(self) -> int:
-        """Number of GPUs of each worker, of any vendor."""
-        limits = (
-            (key, amount) for key, amount in self.worker_counts.items() if key.startswith("limits.")
-        )
-        return sum(amount for key, amount in limits if _GPU.search(key)) // requests.UNIT
+    def devices(self) -> Devices:
+        """The GPUs and other accelerators of each worker."""
+        limits = {
+            key.removeprefix(_LIMITS): amount
+            for key, amount in self.worker_counts.items()
+            if key.startswith(_LIMITS)
+        }
+        return devices.of(limits)
 
     @property
     def sizes(self) -> Sequence[int]:

@@ -15,7 +15,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.kube import meta
 from mpijob_elastic.kube.meta import ObjectMeta
-from mpijob_elastic.model import requests
+from mpijob_elastic.model import devices, requests
 from mpijob_elastic.model.bounds import MOST_INT32
 from mpijob_elastic.model.json_parts import Managed, Wire
 
@@ -312,8 +312,10 @@ class MPIJob(Wire, frozen=True, dict=True, gc=True):
         for container in self.containers(names.ROLE_WORKER)[:_MOST_COUNTED]:
             given = container.resources or Resources()
             limits = requests.readable(given.limits)
-            asked = requests.readable(given.requests)
+            asked = {**limits, **requests.readable(given.requests)}
             found.update(requests.quota_counts(limits=limits, given=asked))
+            for name, amount in asked.items():
+                found.update(dict.fromkeys(devices.quota_keys(name), amount))
         return dict(found)
 
     @property

@@ -73,6 +73,8 @@ interface JobReport {
   parked: number[];
   gpus: number;
   gpusHeld: number;
+  slices: Record<string, number>;
+  slicesHeld: Record<string, number>;
   priority: string;
   ended: string | null;
   needsRestart: boolean;

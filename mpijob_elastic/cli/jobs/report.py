@@ -142,10 +142,15 @@ class JobReport(_ReportPart, frozen=True):
     queue: QueueReport | None = None
     #: The numbers of the workers that the job does without.
     parked: list[int] = []
-    #: GPUs that all wanted workers ask for together.
+    #: GPUs and other whole accelerators that all wanted workers ask for together.
     gpus: int = 0
-    #: GPUs of the workers that have a node and have not ended.
+    #: Those of the workers that have a node and have not ended.
     gpus_held: int = 0
+    #: Slices of GPUs that all wanted workers ask for together, by the names of their resources;
+    #: they are not in `gpus`.
+    slices: dict[str, int] = {}
+    #: Those of the workers that have a node and have not ended.
+    slices_held: dict[str, int] = {}
     #: The PriorityClass of the workers.
     priority: str = ""
     #: None unless the job has ended.
@@ -206,6 +211,8 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
     state = derive(view, now=now)
     due = plan(state)
     workers = [_worker(snapshot, state, index) for index in _shown_workers(view)]
+    asked = view.facts.devices.times(view.replicas)
+    held = view.facts.devices.times(_held_nodes(view))
     return JobReport(
         namespace=view.namespace,
         name=view.name,
@@ -233,8 +240,10 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
         next_look=_time_or_none(due.wake_at),
         queue=_queue(state),
         parked=sorted(view.facts.skips),
-        gpus=view.replicas * view.facts.gpus,
-        gpus_held=view.facts.gpus * _held_nodes(view),
+        gpus=asked.whole,
+        gpus_held=held.whole,
+        slices=dict(asked.slices),
+        slices_held=dict(held.slices),
         priority=snapshot.job.priority,
         ended=_time_or_none(view.facts.ended_at),
         needs_restart=_needs_restart(view) and not state.foreign,

@@ -14,7 +14,7 @@ from mpijob_elastic.cli.jobs.report import (
     WorkerReport,
 )
 from mpijob_elastic.kube import kubectl_yaml
-from mpijob_elastic.model import phrases
+from mpijob_elastic.model import devices, phrases
 
 NONE = "-"
 # A page of a job with more workers shows a few of those that are alike, and counts the others.
@@ -112,7 +112,7 @@ def _row(
         "READY": str(report.ready),
         "PUBLISHED": str(report.published),
         "DRAINING": str(report.draining),
-        "GPUS": str(report.gpus or ""),
+        "GPUS": devices.in_words(report.gpus, report.slices),
         "ELASTIC": "" if report.foreign else _elastic(report),
         "AGE": age(report.created, now=now),
         "LAST-SCALE": _last_scale(report, now),
@@ -123,7 +123,7 @@ def _row(
 def _more(report: JobReport, now: datetime) -> dict[str, str]:
     return {
         "DURATION": age(report.created, now=report.ended or now),
-        "GPUS-HELD": str(report.gpus_held if report.gpus else ""),
+        "GPUS-HELD": _held(report),
         "QUEUE": report.queue.name if report.queue else "",
         "PRIORITY": report.priority,
         "MIN": str(report.min_replicas or ""),
@@ -158,9 +158,7 @@ def _facts(report: JobReport, now: datetime) -> list[str]:
         "Last scale": _last_scale(report, now),
         "Launcher": _launcher(report.launcher, now) if report.launcher else "not created yet",
         "Phase": report.phase,
-        "GPUs": f"{report.gpus} asked for, {report.gpus_held} held by its pods"
-        if report.gpus
-        else "",
+        "GPUs": _gpus(report),
         "Priority": report.priority,
         "Created": _moment(report.created),
         "Ended": f"{_moment(report.ended)}, after {age(report.created, now=report.ended)}"
@@ -169,6 +167,19 @@ def _facts(report: JobReport, now: datetime) -> list[str]:
         "Queue": _queue(report.queue) if report.queue else "",
     }
     return [f"{name + ':':<16}{fact}" for name, fact in facts.items() if fact]
+
+
+def _gpus(report: JobReport) -> str:
+    """Return the accelerators of a job; "" if it asks for none."""
+    asked = devices.in_words(report.gpus, report.slices)
+    return f"{asked} asked for; {_held(report)} held by its pods" if asked else ""
+
+
+def _held(report: JobReport) -> str:
+    """Return the accelerators that the job's pods hold; "" if the job asks for none."""
+    if not (report.gpus or report.slices):
+        return ""
+    return devices.in_words(report.gpus_held, report.slices_held) or "0"
 
 
 def _queue(queue: QueueReport) -> str:

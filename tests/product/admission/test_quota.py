@@ -99,6 +99,23 @@ def test_each_amount(
     assert [f"{key} left, and 2 more workers" in text for text in warnings] == [True] * bool(key)
 
 
+CLASS = "deviceclass.resource.kubernetes.io/gpu.nvidia.com"
+
+
+@pytest.mark.parametrize(
+    ("key", "ending"),
+    [
+        (f"requests.{CLASS}", "some will not be created"),
+        ("gpu.nvidia.com.deviceclass.resource.k8s.io/devices", "some will not be scheduled"),
+        ("mig.nvidia.com.deviceclass.resource.k8s.io/devices", ""),
+    ],
+)
+def test_a_quota_of_a_device_class(key: str, ending: str) -> None:
+    warnings = warned(job(4, {"limits": {CLASS: "2"}}), limit({key: "1"}, {key: "4"}))
+    said = f"ResourceQuota team has 3 {key} left, and 2 more workers need 4: {ending}"
+    assert warnings == [said] * bool(ending)
+
+
 @pytest.mark.parametrize(
     "scope", [{"scopes": ["BestEffort"]}, {"scopeSelector": {"matchExpressions": []}}]
 )

@@ -30,6 +30,7 @@ PAGES = Path(__file__).parent / "pages"
 WITH_JSON = {
     "at rest",
     "workers with GPUs",
+    "workers with slices of GPUs",
     "draining",
     "once renamed",
     "reminded",
@@ -111,6 +112,9 @@ REPORTS = {
     "nothing is there or known": at_rest(1, role=None, launcher=None, config=None),
     "an unknown size": replace(at_rest(2), desired=None),
     "workers with GPUs": at_rest(2, job=with_gpus(2)),
+    "workers with slices of GPUs": at_rest(
+        2, job=mpi_job(gpus=4, slices={"nvidia.com/mig-1g.10gb": 2, "amd.com/cpx_nps4": 1})
+    ),
     "waiting in a queue": replace(
         at_rest(2, job=with_gpus(2)),
         context="east",

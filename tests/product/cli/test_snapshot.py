@@ -8,6 +8,7 @@ import pytest
 
 from mpijob_elastic.cli.jobs import snapshot
 from mpijob_elastic.diagnosis.facts import PodTrouble, Stuck
+from mpijob_elastic.model.devices import Devices
 from tests.product.cli import worlds
 
 ENDED = {"completionTime": worlds.CREATED_TEXT}
@@ -125,24 +126,14 @@ def test_a_name_that_is_too_long_for_a_label_is_in_no_selector(length: int, sele
     assert ("mpi-job-name=a" in chosen.pods.query()["labelSelector"]) is selects
 
 
-@pytest.mark.parametrize(
-    ("resource", "gpus"),
-    [
-        ("nvidia.com/gpu", 4),
-        ("amd.com/gpu", 4),
-        ("nvidia.com/gpu.shared", 4),
-        ("nvidia.com/mig-1g.5gb", 4),
-        ("nvidia.com/mig-1g.10gb", 4),
-        ("habana.ai/gaudi", 4),
-        ("gpu.intel.com/i915", 4),
-        ("gpu.intel.com/xe", 4),
-        ("gpu.intel.com/i915_monitoring", 0),
-        ("rdma/hca", 0),
-        ("example.com/gpu-memory", 0),
-    ],
-)
-def test_gpus_of_every_vendor_count(resource: str, gpus: int) -> None:
+def test_the_limits_of_all_containers_count() -> None:
+    """Requests without a limit do not: the API server takes no such amount of a device."""
     job = worlds.mpi_job()
-    [container] = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"]
-    container["resources"] = {"limits": {resource: "4"}}
-    assert snapshot.read_job(json.dumps(job).encode()).facts.gpus == gpus
+    containers = [
+        {"name": "worker", "resources": {"limits": {"nvidia.com/gpu": "4", "cpu": "8"}}},
+        {"name": "more", "resources": {"limits": {"nvidia.com/mig-1g.10gb": "2"}}},
+        {"name": "none", "resources": {"requests": {"amd.com/gpu": "1"}}},
+    ]
+    job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"] = containers
+    found = snapshot.read_job(json.dumps(job).encode()).facts.devices
+    assert found == Devices(whole=4, slices={"nvidia.com/mig-1g.10gb": 2})

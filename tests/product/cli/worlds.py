@@ -40,9 +40,11 @@ def mpi_job(
     annotations: Mapping[str, str] | None = None,
     labels: Mapping[str, str] | None = None,
     gpus: int = 0,
+    slices: Mapping[str, int] | None = None,
     **status: object,
 ) -> Object:
-    limits = {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}
+    found = {**({"nvidia.com/gpu": gpus} if gpus else {}), **(slices or {})}
+    limits = {"limits": {key: str(count) for key, count in found.items()}} if found else {}
     workers = {
         "replicas": replicas,
         "template": {"spec": {"containers": [{"name": "worker", "resources": limits}]}},

@@ -108,6 +108,19 @@ export function age(milliseconds) {
   return `${Math.floor(seconds / 86400)}d`;
 }
 
+/**
+ * Return the GPUs of a job and its slices of GPUs in words, such as "4, 2 mig-1g.10gb"; "" for none.
+ * @param {JobReport} report
+ */
+export function gpus(report) {
+  const slices = Object.entries(report.slices).map(([name, count]) => [
+    name.split("/").at(-1),
+    count,
+  ]);
+  const parts = slices.map(([name, count]) => `${count} ${name}`);
+  return [...(report.gpus ? [`${report.gpus}`] : []), ...parts].join(", ");
+}
+
 export function command(line) {
   const button = el("button", { type: "button", className: "small" }, "Copy");
   button.setAttribute("aria-label", `Copy ${line}`);

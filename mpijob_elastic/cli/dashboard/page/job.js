@@ -2,7 +2,7 @@
 // The page of one job: a sentence on top, then size and workers over time, the next steps, history.
 
 import { Changes } from "./changes.js";
-import { age, command, el, find, icon, keep, text, when } from "./dom.js";
+import { age, command, el, find, gpus, icon, keep, text, when } from "./dom.js";
 import { icons } from "./jobs.js";
 import { Lanes } from "./lanes.js";
 import { recordOf } from "./record.js";
@@ -187,10 +187,10 @@ export class JobView {
     const low = report.minReplicas ?? 1;
     const high = report.maxReplicas ?? "any number";
     const bounds = report.minReplicas || report.maxReplicas ? `, ${low} to ${high} allowed` : "";
-    const gpus = report.gpus ? `, with ${report.gpus} GPUs` : "";
+    const devices = gpus(report) ? `, GPUs: ${gpus(report)}` : "";
     /** @type {[string, string | null | undefined, string?][]} */
     const all = [
-      ["Workers", `${report.desired ?? "unknown"} asked for${gpus}${bounds}`],
+      ["Workers", `${report.desired ?? "unknown"} asked for${devices}${bounds}`],
       [
         "Elastic",
         report.foreign ||

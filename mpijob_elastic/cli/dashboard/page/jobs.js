@@ -1,7 +1,7 @@
 // @ts-check
 // The page of all jobs: jobs with a problem come first. Only cells that have changed are written.
 
-import { age, el, find, focusKept, icon, keep, svg, text } from "./dom.js";
+import { age, el, find, focusKept, gpus, icon, keep, svg, text } from "./dom.js";
 import { cells } from "./workers.js";
 
 const GROUPS = ["Needs a look", "Changing", "Waiting", "Running", "Ended"];
@@ -232,7 +232,7 @@ function fill(node, job) {
   job.changed = false;
   job.node = node;
   const { report, says } = job;
-  const [state, name, size, gpus, queue, , why] = node.children;
+  const [state, name, size, devices, queue, , why] = node.children;
   node.className = job.group ? "" : "look";
   if (state.textContent !== report.state)
     find(".state", state).replaceChildren(icon(icons(report.state), report.state), report.state);
@@ -240,7 +240,7 @@ function fill(node, job) {
     name.append(...(report.elastic ? [] : [el("span", { className: "tag" }, "not elastic")]));
   cells(find("svg", size), report);
   text(find("span", size), `${report.published} of ${report.desired ?? "?"}`);
-  text(gpus, report.gpus ? `${report.gpus}` : "–");
+  text(devices, gpus(report) || "–");
   text(
     queue,
     report.queue

@@ -163,6 +163,15 @@ async def test_the_gpus_of_a_job_stand_in_the_list(api: TinyApi) -> None:
         await expect(cells.nth(3)).to_have_text("12")
 
 
+async def test_slices_of_gpus_are_counted_apart(api: TinyApi) -> None:
+    put_job(api, "train", size=2, gpus=4, slices={"nvidia.com/mig-1g.10gb": 1})
+    async with served(api) as address, opened(f"{address}/#token={TOKEN}") as page:
+        row = page.locator('tr[data-key="ml/train"]')
+        await expect(row.locator("> *").nth(3)).to_have_text("8, 2 mig-1g.10gb")
+        await row.get_by_role("link").first.click()
+        await expect(page.get_by_text("2 asked for, GPUs: 8, 2 mig-1g.10gb")).to_be_visible()
+
+
 async def test_on_a_narrow_screen_a_job_in_the_list_has_the_width_of_it(api: TinyApi) -> None:
     look = {"viewport": {"width": 400, "height": 700}}
     async with served(api) as address, opened(f"{address}/#token={TOKEN}", **look) as page:
