@@ -87,15 +87,14 @@ GATE_HELD = f"{PREFIX}held"  # for any other reason
 GATES = frozenset({GATE_SUSPENDED, GATE_QUEUED, GATE_HELD})
 # A gate that never comes off: such a pod only holds the place of a worker that is not wanted.
 GATE_PARKED = f"{PREFIX}parked"
-# On an MPIJob, written by users: suspends the job; and the sizes that the job may have.
+# On an MPIJob, written by users: suspends the job; says what the size 0 means; and the sizes that
+# the job may have.
 SUSPEND = f"{PREFIX}suspend"
+SCALE_TO_ZERO = f"{PREFIX}scale-to-zero"
 SIZES = f"{PREFIX}sizes"
 # On an MPIJob, written by users, and by the controller if a ScaleIn names pods: the workers that
 # the job skips.
 PARKED = f"{PREFIX}parked"
-# On an MPIJob, written by users: suspends the job; and the sizes that the job may have.
-SUSPEND = f"{PREFIX}suspend"
-SIZES = f"{PREFIX}sizes"
 # On an MPIJob, written by the controller.
 STATUS = f"{PREFIX}status"
 # The first word of a line in that annotation, and the reason of the Event, after the job was left

@@ -38,9 +38,15 @@ class SizesAdmission(CapabilityAdmission):
 
 
 def rounded(job: JobFacts, replicas: int, *, user: str) -> int:
-    """Return the next larger size for an HPA, the largest if none is larger."""
+    """Return the next larger size for an HPA, the largest if none is larger.
+
+    Where 0 suspends the job, an HPA comes from 0, so each size up to the least size means the
+    latter.
+    """
     if user not in SCALERS:
         return replicas
+    if job.policy.zero_suspends and job.acts_elastic:
+        replicas = max(replicas, job.policy.min_replicas or 1)
     return job.size_at_least(replicas) or job.size_at_most(replicas)
 
 
@@ -50,7 +56,7 @@ def _refusals(new: JobFacts, old: JobFacts | None, *, field: str) -> Iterator[Re
     is_as_before = old is not None and (old.workers, old.sizes) == (workers, new.sizes)
     if is_as_before or not allowed or not new.sizes or workers in new.sizes:
         return
-    if size.excess(workers, new):
+    if new.is_at_zero or size.excess(workers, new):
         return
     message = (
         f"{workers} is not a size of metadata.annotations[{names.SIZES}] "

@@ -109,7 +109,12 @@ def _needs_elastic(job: MPIJob, about: JobFacts) -> bool:
 def _of_policy(about: JobFacts) -> Iterator[str]:
     """Yield warnings on annotations without effect, and on sizes with which no launcher starts."""
     policy = about.policy
-    asked = {names.SUSPEND: policy.suspend, names.SIZES: policy.sizes, names.PARKED: policy.parked}
+    asked = {
+        names.SUSPEND: policy.suspend,
+        names.SCALE_TO_ZERO: policy.zero_suspends,
+        names.SIZES: policy.sizes,
+        names.PARKED: policy.parked,
+    }
     for key, value in asked.items():
         if value and not about.acts_elastic:
             yield f"{key} has no effect: this job is not elastic"

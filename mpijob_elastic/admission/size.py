@@ -47,7 +47,12 @@ def bounds(job: JobFacts) -> tuple[int, int]:
 
 
 def excess(replicas: int, job: JobFacts) -> int:
-    """Return the number of workers by which a size is out of bounds."""
+    """Return the number of workers by which a size is out of bounds.
+
+    The size 0 has a rule of its own (`zero_refusal`).
+    """
+    if replicas == 0 and job.policy.zero_suspends:
+        return 0
     low, high = bounds(job)
     return max(low - replicas if low else 0, replicas - high, 0)
 
@@ -78,10 +83,41 @@ def refusal(replicas: int, job: JobFacts, *, before: int = 0, field: str) -> Ref
     return Refusal(field=field, message=f"{replicas} is {why}; use {sizes}{more}")
 
 
+def zero_refusal(job: JobFacts, *, field: str) -> Refusal | None:
+    """Return the refusal of the size 0; None if 0 suspends the job."""
+    found = (why for why, holds in _against_zero(job) if holds)
+    message = next(found, None)
+    return Refusal(field=field, message=message) if message else None
+
+
+def _against_zero(job: JobFacts) -> Iterator[tuple[str, bool]]:
+    """Yield each reason against the size 0, and whether it holds."""
+    yield (
+        f"0 is below 1, the smallest size that mpi-operator accepts; annotate the job "
+        f"{names.SCALE_TO_ZERO}: suspend, so that 0 suspends it, or delete the job to stop it",
+        not job.policy.zero_suspends,
+    )
+    then = "0 suspends the job"
+    yield f"{then}, and only an elastic job can be suspended", not job.acts_elastic
+    yield (
+        f"{then}, and pods whose template names their node cannot wait; use nodeSelector",
+        job.names_node,
+    )
+    yield f"{then}, but this job is in a queue, which decides when it runs", job.queued
+    yield f"{then}, but some of its workers are parked; bring them back first", bool(job.skips)
+    # [operator] The Role of a job that starts without workers names none, and so allows exec into
+    # all pods.
+    yield (
+        f"{then}, but mpi-operator has not started it; set {names.SUSPEND}, and a size of at "
+        "least 1",
+        not job.reported,
+    )
+
+
 def doubts(job: JobFacts, replicas: int) -> Iterator[str]:
     """Yield warnings on horovodrun's own limits, if that size does not fit them."""
     launch = job.launch
-    if launch is None or launch.program != HOROVODRUN or not job.elastic:
+    if launch is None or launch.program != HOROVODRUN or not job.elastic or job.is_at_zero:
         return
     slots, least = replicas * job.slots, launch.effective_min_np
     if launch.max_np is not None and slots > launch.max_np:
@@ -106,6 +142,8 @@ def change(job: JobFacts, *, before: int, after: int) -> str | None:
     scale = f"would scale {before}→{after}"
     if not job.reported:
         return f"{scale} before the job starts"
+    if after == 0 and job.policy.zero_suspends:
+        return f"{scale}: the job is suspended, and its pods go"
     grows, count = after > before, abs(after - before)
     indices = range(before, after) if grows else range(after, before)[::-1]
     workers = ", ".join(f"worker-{index}" for index in indices[:_NAMED])

@@ -157,7 +157,9 @@ def _should_be_published(state: JobState, worker: WorkerState) -> bool:
         return False
     if worker.goal is _MOVE or worker.stopped:
         return False
-    if worker.pod.facts.node_gone_at and not worker.published:
+    # Nobody joins a job at zero, which keeps its last hosts only until its launcher goes.
+    may_join = not (worker.pod.facts.node_gone_at or state.view.facts.is_at_zero)
+    if not worker.published and not may_join:
         return False
     return not is_dead(state, worker)
 
@@ -383,7 +385,8 @@ def grow_role(view: JobView, role: Role) -> WriteRole | None:
     if not view.elastic:
         return None
     bound = max(view.policy.max_replicas or 0, view.facts.max_np_workers)
-    reach = max(len(view.wanted_names), min(bound, MOST_AHEAD))
+    # A rule without names allows exec into all pods: [operator] writes it for a job at zero.
+    reach = max(1, len(view.wanted_names), min(bound, MOST_AHEAD))
     missing = {*view.wanted_names, *(worker.ref.name for worker in view.workers)}.difference(
         role.exec_names
     )

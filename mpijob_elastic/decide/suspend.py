@@ -30,17 +30,38 @@ from mpijob_elastic.model.pod import Launcher, Worker, as_launcher
 
 
 def of_user(view: JobView) -> Iterable[Suspend]:
-    """Yield a wish while the user's annotation suspends the job."""
+    """Yield a wish while the user's annotation, or the size 0, suspends the job."""
+    why = ""
     if view.policy.suspend:
+        why = f"annotation {names.SUSPEND}"
+    elif view.facts.is_at_zero:
+        why = "its size, 0"
+    if why:
         ends_by = f"{names.PROGRAM} resume {view.name} -n {view.namespace}"
-        yield Suspend(by="user", why=f"annotation {names.SUSPEND}", ends_by=ends_by)
+        yield Suspend(by="user", why=why, ends_by=ends_by)
+
+
+def size_before(view: JobView) -> int:
+    """Return the size of a job at zero before that: the last one that was published.
+
+    Without one, it is the least size.
+    """
+    last = view.memory.scale.after if view.memory.scale else 0
+    least = view.policy.min_replicas or 1
+    return view.facts.size_down(max(last, least))
 
 
 def size(view: JobView) -> int:
-    """Return the wanted size of a job that stops: the least size that trains."""
+    """Return the wanted size of a job that stops: the least size that trains.
+
+    A job at zero has no size of its own, so its launcher goes before the last workers, too.
+    """
     if view.facts.finished or not view.driver_running:
         return view.replicas
-    return min(view.replicas, max(1, view.facts.min_np_workers))
+    least = max(1, view.facts.min_np_workers)
+    if view.facts.is_at_zero:
+        return least
+    return min(view.replicas, least)
 
 
 def is_stopped(view: JobView, *, stops: bool) -> bool:

@@ -175,9 +175,16 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
         """True if the MPIJob itself asks the job to stop; only an elastic job obeys."""
         if not self.acts_elastic:
             return False
-        if self.policy.suspend:
+        if self.policy.suspend or self.is_at_zero:
             return True
         return any(known.gate == names.GATE_SUSPENDED for known in self.asked)
+
+    @property
+    def is_at_zero(self) -> bool:
+        """True if the job is to have no worker, and its user wants this to suspend the job."""
+        if not self.policy.zero_suspends:
+            return False
+        return self.size_known and self.replicas == 0
 
     @property
     def queued(self) -> bool:

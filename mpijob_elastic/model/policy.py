@@ -30,6 +30,8 @@ class Policy:
     replace_failed_workers: bool | None = None
     #: The job must wait.
     suspend: bool | None = None
+    #: The size 0 suspends the job; otherwise there is no such size.
+    zero_suspends: bool | None = None
     #: The sizes that the job may have, within its bounds.
     sizes: AllowedSizes | None = None
     #: What the operator drops of the pod templates is put back.
@@ -146,6 +148,10 @@ def _drain_timeout(text: str) -> float | None:
     return seconds if seconds is not None and seconds <= LONGEST_DRAIN_TIMEOUT else None
 
 
+def _zero_suspends(text: str) -> bool | None:
+    return True if text == "suspend" else None
+
+
 _BOOLEAN = (boolean, '"true" or "false"')
 _COUNT = (_count, f"a whole number from 1 to {MOST_WORKERS}")
 _ANNOTATIONS: Mapping[str, Annotation] = {
@@ -158,6 +164,7 @@ _ANNOTATIONS: Mapping[str, Annotation] = {
     "replace_failed_workers": Annotation(names.REPLACE_FAILED_WORKERS, *_BOOLEAN),
     "suspend": Annotation(names.SUSPEND, *_BOOLEAN),
     "put_back": Annotation(names.PUT_BACK, *_BOOLEAN),
+    "zero_suspends": Annotation(names.SCALE_TO_ZERO, _zero_suspends, '"suspend"'),
     "sizes": Annotation(names.SIZES, sizes.parse, sizes.ALLOWED),
     "parked": Annotation(names.PARKED, parking.parse, parking.ALLOWED),
 }

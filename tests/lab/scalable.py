@@ -12,6 +12,12 @@ from tests.lab.waiting import until
 from upgrade import crd
 
 _API = "/apis/kubeflow.org/v1"
+# Of the definition in docs/scale.md that v0.2.3's manifest makes.
+MINIMUM = (
+    "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/mpiReplicaSpecs/properties/"
+    "Worker/properties/replicas/minimum"
+)
+CRD_NAME = crd.NAME
 _SCALE = '"mpijobs/scale"'
 
 
@@ -24,6 +30,16 @@ def scalable(cluster: Cluster) -> Iterator[None]:
     yield
     _define(cluster, before["spec"])
     until(lambda: _SCALE not in cluster.kubectl("get", "--raw", _API))
+
+
+@contextmanager
+def from_zero(cluster: Cluster) -> Iterator[None]:
+    """Let the definition of scalable MPIJobs allow the size 0 while the block runs."""
+    patch = [{"op": "replace", "path": MINIMUM, "value": 0}]
+    cluster.kubectl("patch", "crd", CRD_NAME, "--type=json", f"--patch={json.dumps(patch)}")
+    yield
+    patch = [{"op": "replace", "path": MINIMUM, "value": 1}]
+    cluster.kubectl("patch", "crd", CRD_NAME, "--type=json", f"--patch={json.dumps(patch)}")
 
 
 def _define(cluster: Cluster, spec: dict[str, Any]) -> None:

@@ -238,11 +238,10 @@ def _scale_refusal(job: JobFacts, replicas: int, *, before: int) -> Refusal | No
             "it again to run it at that size"
         )
         return Refusal(field=size.SCALE_FIELD, message=over)
-    if replicas < 1:
-        few = (
-            f"{replicas} is below 1, the smallest size that mpi-operator "
-            "accepts; delete the job to stop it"
-        )
+    if replicas == 0:
+        return size.zero_refusal(job, field=size.SCALE_FIELD)
+    if replicas < 0:
+        few = f"{replicas} is below 0; use 1 or more, or delete the job to stop it"
         return Refusal(field=size.SCALE_FIELD, message=few)
     out_before = size.excess(job.workers_of(before), job)
     return size.refusal(job.workers_of(replicas), job, before=out_before, field=size.SCALE_FIELD)
@@ -329,11 +328,25 @@ def _out_of_bounds(
     Then the annotation is refused already, and the user did not write such a size. no_workers: what
     to say instead of a job without workers; "" if it has some.
     """
+    if new.size_known and new.replicas == 0 and not no_workers and new.acts_elastic:
+        yield from _zero(new, old)
+        return
     excess = size.excess(old.workers, old) if old else 0
     found = size.refusal(new.workers, new, before=excess, field=size.REPLICAS_FIELD)
     parks_too_many = any(one.field == _PARKED_FIELD for one in of_rooms)
     if found and not (parks_too_many and not size.excess(new.replicas, new)):
         yield Refusal(field=size.WORKER_FIELD, message=no_workers) if no_workers else found
+
+
+def _zero(new: JobFacts, old: JobFacts | None) -> Iterator[Refusal]:
+    """Yield the refusal of an edit that brings in the size 0, or takes away what 0 means."""
+    had_zero = old is not None and old.replicas == 0
+    loses_meaning = old is not None and old.is_at_zero and not new.is_at_zero
+    if had_zero and not loses_meaning:
+        return
+    refusal = size.zero_refusal(new, field=size.REPLICAS_FIELD)
+    if refusal:
+        yield refusal
 
 
 def _bad_annotations(new: JobFacts, old: JobFacts | None) -> Iterator[Refusal]:

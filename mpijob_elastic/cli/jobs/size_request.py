@@ -24,6 +24,7 @@ from mpijob_elastic.cli.jobs.write_change import (
     refuse_unless_ours,
     size_owner,
 )
+from mpijob_elastic.decide import suspend
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube.writer import ApiWriter
@@ -98,12 +99,19 @@ async def resuming(_: ApiWriter, snapshot: Snapshot) -> JobChange:
     """Return the change that resumes a job. Raises Refused with the reason if it is impossible."""
     view = snapshot.view
     state = refuse_unless_ours(snapshot, elastic=view.facts.acts_elastic)
+    size, patch = view.replicas, dict[str, Mapping[str, object]]()
+    says = f"{view.name} is not suspended"
+    if state.wishes.suspend:
+        patch |= annotated(names.SUSPEND, None)
+        says = f"{view.name} is being resumed"
+    if view.facts.is_at_zero:
+        size = suspend.size_before(view)
+        patch |= {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": size}}}}
+        says += f" with {workers(size)}"
     return JobChange(
-        patch=annotated(names.SUSPEND, None) if state.wishes.suspend else None,
-        says=f"{view.name} is being resumed"
-        if state.wishes.suspend
-        else f"{view.name} is not suspended",
-        goal=partial(waiting.trains, size=view.replicas),
+        patch=patch or None,
+        says=says,
+        goal=partial(waiting.trains, size=size),
         ended=_trains,
     )
 
@@ -137,7 +145,8 @@ def _refuse_blind(view: JobView) -> None:
 
 def _refuse_held(view: JobView, state: JobState) -> None:
     """Raise Refused if the job may not run now, so that waiting would not end."""
-    stop = state.wishes.suspended_by
+    # Another size than 0 is what resumes a job at zero.
+    stop = "" if view.facts.is_at_zero and not view.policy.suspend else state.wishes.suspended_by
     hold = state.wishes.held.get(names.launcher(view.name))
     how = f"does not run yet, because {hold}" if hold else ""
     if stop:

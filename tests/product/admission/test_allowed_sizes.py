@@ -171,6 +171,30 @@ def test_what_an_hpa_asks_for_is_rounded(asked: int, gets: int) -> None:
     assert given_to(HPA, asked, job, uid="another") == asked
 
 
+@pytest.mark.parametrize(
+    ("annotations", "asked", "gets"),
+    [
+        ({}, 1, 3),
+        ({}, 3, 3),
+        ({}, 5, 5),
+        ({}, 0, 0),
+        ({names.MIN_REPLICAS: ""}, 1, 1),
+        ({names.SIZES: "4,8"}, 1, 4),
+        ({names.SCALE_TO_ZERO: ""}, 1, 1),
+        ({names.ENABLED: "false"}, 1, 1),
+    ],
+    ids=str,
+)
+def test_an_hpa_that_comes_from_0_gets_the_least_size(
+    annotations: dict[str, str], asked: int, gets: int
+) -> None:
+    """It asks for 1 again and again, and would be refused each time."""
+    found = {names.MIN_REPLICAS: "3", names.SCALE_TO_ZERO: "suspend", **annotations}
+    job = running(annotations={key: value for key, value in found.items() if value})
+    assert given_to(HPA, asked, job) == gets
+    assert given_to("kubernetes-admin", asked, job) == asked
+
+
 def with_sizes(text: str, low: int | None, high: int | None) -> JobFacts:
     bounds = {names.MIN_REPLICAS: low, names.MAX_REPLICAS: high}
     return facts(

@@ -18,7 +18,7 @@ from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import write_change
 from mpijob_elastic.cli.jobs.explain import NoSuchWorker
-from mpijob_elastic.cli.jobs.size_request import SizeRequest, sized, suspending
+from mpijob_elastic.cli.jobs.size_request import SizeRequest, resuming, sized, suspending
 from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
 from mpijob_elastic.cli.jobs.write_change import Patience
 from mpijob_elastic.cli.target import Where
@@ -26,6 +26,7 @@ from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.lease import micro_time
 from mpijob_elastic.kube.resources import CONFIG_MAPS, LEASES, MPI_JOBS, PODS, ROLES
+from mpijob_elastic.model.memory import Memory, SizeChange
 from tests.doubles.api import TinyApi, merged, refused
 from tests.doubles.direct import Sent
 from tests.doubles.shells import Shells, prints
@@ -167,7 +168,7 @@ async def test_an_api_server_that_goes_away_is_no_end_of_the_change(
         return Server._asked(server, sent)
 
     server.hook = away
-    assert await scaled(server, A_LOOK) == Exit.NOT_KNOWN
+    assert await scaled(server, A_LOOK) == Exit.DONE
     printed = capsys.readouterr()
     assert "no answer from the API server" in printed.out
     assert printed.err == (
@@ -461,6 +462,70 @@ async def test_nobody_waits_for_the_size_of_a_job_that_waits_itself(
         await scaled(server, A_LOOK, **asked)
     assert server.writes == []
     assert await scaled(server, **asked) == Exit.DONE
+
+
+ZERO = {
+    "metadata": {"annotations": {names.SCALE_TO_ZERO: "suspend"}},
+    "spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 0}}},
+}
+
+
+def remembers(server: Server, size: int) -> None:
+    """Let the job remember this size as the last one that was published."""
+    memory = Memory(scale=SizeChange(before=0, after=size, at=worlds.CREATED))
+    path = CONFIG_MAPS.path("default", "train-config")
+    server.put(path, worlds.config_map(worlds.workers(0, 1), memory=memory))
+
+
+@pytest.mark.parametrize(
+    ("edit", "size", "said"),
+    [
+        pytest.param({}, 3, "train is being resumed with 3 workers", id="the size before"),
+        pytest.param(
+            {"metadata": {"annotations": {names.SUSPEND: "true"}}},
+            3,
+            "train is being resumed with 3 workers",
+            id="suspended twice",
+        ),
+        pytest.param(
+            {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 2}}}},
+            2,
+            "train is not suspended",
+            id="it has a size",
+        ),
+    ],
+)
+async def test_resume_gives_a_job_at_zero_the_size_before(
+    server: Server,
+    edit: dict[str, Any],
+    size: int,
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    remembers(server, 3)
+    server.edit(merged(ZERO, edit))
+    where = Where(kubeconfig=server.kubeconfig, namespace="default")
+    assert await write_change.change(where, "train", resuming, NO_WAIT) == Exit.DONE
+    assert (server.size, said in capsys.readouterr().out) == (size, True)
+    assert names.SUSPEND not in server.objects[JOB]["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize("suspended", [False, True])
+async def test_a_larger_size_resumes_a_job_at_zero(server: Server, suspended: bool) -> None:
+    server.edit(ZERO)
+    if suspended:
+        server.edit({"metadata": {"annotations": {names.SUSPEND: "true"}}})
+        with pytest.raises(Refused, match="train is suspended by annotation"):
+            await scaled(server, A_LOOK)
+    else:
+        assert await scaled(server, A_LOOK) == Exit.DONE
+    assert server.size == (0 if suspended else 2)
+
+
+async def test_nobody_scales_in_to_zero(server: Server) -> None:
+    server.edit({"metadata": ZERO["metadata"]})
+    with pytest.raises(Refused, match="at least one must stay: `mpijob-elastic suspend train"):
+        await scaled(server, grows=False, to=0)
 
 
 @pytest.mark.parametrize(
