@@ -1,10 +1,11 @@
-"""A watch of a resource whose definition may come and go.
+"""What the API serves, which may come and go: a watch of a resource, and the server's version.
 
 We ask the API every minute whether it serves the resource; a watch would fail until then.
 """
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any, Never
@@ -30,6 +31,47 @@ class _Found(msgspec.Struct):
 
 class _Resources(msgspec.Struct):
     resources: list[_Found] = []
+
+
+class _Minor(msgspec.Struct):
+    minor: str = ""
+
+
+@dataclass(eq=False)
+class ServerVersion:
+    """The minor version of the API server, asked every minute: a cluster may be upgraded."""
+
+    client: ApiReader
+    #: Called when `minor` changes.
+    on_change: Callable[[], None] = lambda: None
+    #: Seconds between two questions.
+    every: float = EVERY
+    #: The minor version of Kubernetes 1, as 35; 0 if the API server does not tell it, None while
+    #: the API server has not answered.
+    minor: int | None = field(default=None, init=False)
+
+    async def run(self) -> Never:
+        """Ask for ever; cancel to stop."""
+        while True:
+            minor = await _minor(self.client)
+            if minor is not None and minor != self.minor:
+                self.minor = minor
+                self.on_change()
+            await asyncio.sleep(self.every if self.minor is not None else min(self.every, SOON))
+
+
+async def _minor(client: ApiReader) -> int | None:
+    """Return the minor version; 0 if the API server does not tell it, None without an answer."""
+    try:
+        found = msgspec.json.decode(await client.get("/version"), type=_Minor)
+    except (errors.NotFound, errors.Forbidden, msgspec.DecodeError):
+        return 0
+    except errors.KubeError as error:
+        log.debug("could not ask for the version: %s", error)
+        return None
+    # Some providers write `35+`.
+    digits = re.match(r"[0-9]{1,4}", found.minor)
+    return int(digits[0]) if digits else 0
 
 
 @dataclass(eq=False)

@@ -23,7 +23,7 @@ from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.meta import Identity, KubeObject
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
-from mpijob_elastic.kube.served import WhileServed
+from mpijob_elastic.kube.served import ServerVersion, WhileServed
 from mpijob_elastic.kube.watch import WatchCache, Watches, watches
 from mpijob_elastic.model import bounds
 from mpijob_elastic.model.job import ConfigFacts, JobView, Role
@@ -85,6 +85,7 @@ class Caches:
         self._namespaces = namespaces
         self._random = random
         self._by_job: list[ByJob[Any]] = []
+        self.server = ServerVersion(client, on_change=self._wake_all)
 
         owned = names.LABEL_APP
         self.jobs = self._watch(resources.MPI_JOBS, read.job, self._on_job)
@@ -117,6 +118,7 @@ class Caches:
             for cache in (
                 *self._required.values(),
                 *served,
+                self.server,
                 *([self._nodes] if self._nodes else ()),
             ):
                 group.create_task(cache.run())

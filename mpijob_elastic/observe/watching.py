@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from mpijob_elastic.kube.resources import Resource
-from mpijob_elastic.kube.served import WhileServed
+from mpijob_elastic.kube.served import ServerVersion, WhileServed
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.json_parts import Fact
@@ -48,6 +48,9 @@ class ByJob(Generic[F]):
 
 class Watching(Protocol):
     """The caches, as a capability sees them."""
+
+    #: The version of the API server.
+    server: ServerVersion
 
     def by_job(
         self, resource: Resource, read: Callable[[bytes], F], *, selector: str | None = None

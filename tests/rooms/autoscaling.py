@@ -34,6 +34,7 @@ WORDS = Words(
     seen={
         "autoscalers": lambda before, found: _with(before, autoscalers=found),
         "others_wait": lambda before, waits: _with(before, others_wait=waits),
+        "minor": lambda before, minor: _with(before, minor=minor),
     },
     plan={
         size.RollBack: lambda action: f"return {action.before} to {action.after}",

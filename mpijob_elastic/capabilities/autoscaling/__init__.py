@@ -34,6 +34,8 @@ class Autoscaling(Capability):
     #: When the pods were created that other jobs need, that no node takes, and that could run in
     #: place of the job's workers; None where nobody looks, as for a command.
     others_wait: tuple[float, ...] | None = None
+    #: The minor version of Kubernetes 1; 0 if it cannot be told, None while it is not known.
+    minor: int | None = None
 
     name = "autoscaling"
 
@@ -61,7 +63,7 @@ class Autoscaling(Capability):
     def writes(self, state: JobState, when: When) -> Iterable[Step[Action]]:
         """Yield the write of the HPA, and of a size that idle nodes allow or that worked last."""
         if when is When.ANY_TIME and self.autoscalers is not None:
-            yield Step(autoscaler.write(state, self.autoscalers))
+            yield Step(autoscaler.write(state, self.autoscalers, minor=self.minor))
         if when is When.TRAINING:
             yield size.resize(state, self.autoscalers or (), self.others_wait)
 
@@ -76,4 +78,4 @@ class Autoscaling(Capability):
         """Yield notices on what keeps the job from being scaled as it asks."""
         if scaling(state.view.facts).autoscale is None:
             return ()
-        return autoscaler.notes(state.view, self.autoscalers or ())
+        return autoscaler.notes(state.view, self.autoscalers or (), minor=self.minor)

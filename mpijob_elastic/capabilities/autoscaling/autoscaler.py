@@ -14,6 +14,8 @@ from mpijob_elastic.capabilities.autoscaling import facts
 from mpijob_elastic.capabilities.autoscaling.facts import (
     AUTOSCALE,
     AUTOSCALERS,
+    TOLERANCE,
+    Autoscale,
     Spec,
     digest,
     scaling,
@@ -125,8 +127,15 @@ class ChangeAutoscaler(_OfAutoscaler, Patch):
     at_version = False
 
     def change(self) -> Object:
-        """The spec of the HPA, and the digest of the spec."""
-        return {**self.kept(), "spec": self.spec}
+        """The spec of the HPA, and the digest of the spec.
+
+        A tolerance that is not asked for any more must go: a merge keeps what it does not name.
+        """
+        behavior = {
+            direction: {"tolerance": None, **rules}
+            for direction, rules in self.spec["behavior"].items()
+        }
+        return {**self.kept(), "spec": {**self.spec, "behavior": behavior}}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,8 +147,11 @@ class DeleteAutoscaler(Noted, Delete):
     resource: Resource = AUTOSCALERS
 
 
-def write(state: JobState, known: Sequence[Autoscaler]) -> Action | None:
-    """Return the write that is due, or None."""
+def write(state: JobState, known: Sequence[Autoscaler], *, minor: int | None) -> Action | None:
+    """Return the write that is due, or None.
+
+    minor: the minor version of Kubernetes 1; None while it is not known.
+    """
     view = state.view
     if state.foreign or view.facts.deleting:
         return None
@@ -154,13 +166,10 @@ def write(state: JobState, known: Sequence[Autoscaler]) -> Action | None:
     )
     why = _why_not(view, known)
     if why or asked is None or least is None or most is None:
-        if mine is None or mine.deleting:
-            return None
-        note = normal("AutoscalerDeleted", f"HPA {mine.metadata.name} is deleted: {why}")
-        return DeleteAutoscaler(ref=mine.metadata, note=note)
-    paused, sizes = state.wishes.suspend is not None, view.facts.sizes
-    spec = facts.spec(asked, view.name, least=least, most=most, paused=paused, sizes=sizes)
-    if mine and mine.digest == digest(spec):
+        return _deletion(mine, why)
+    paused = state.wishes.suspend is not None
+    spec = _spec(view, asked, least=least, most=most, paused=paused, minor=minor)
+    if spec is None or (mine and mine.digest == digest(spec)):
         return None
     name = autoscaler_name(view.name)
     message = (
@@ -175,8 +184,42 @@ def write(state: JobState, known: Sequence[Autoscaler]) -> Action | None:
     return MakeAutoscaler(job=view.ref, spec=spec, note=normal("AutoscalerCreated", message))
 
 
-def notes(view: JobView, known: Sequence[Autoscaler]) -> Iterator[Note]:
+def _deletion(mine: Autoscaler | None, why: str) -> DeleteAutoscaler | None:
+    """Return the deletion of our HPA, or None."""
+    if mine is None or mine.deleting:
+        return None
+    note = normal("AutoscalerDeleted", f"HPA {mine.metadata.name} is deleted: {why}")
+    return DeleteAutoscaler(ref=mine.metadata, note=note)
+
+
+def _spec(
+    view: JobView, asked: Autoscale, *, least: int, most: int, paused: bool, minor: int | None
+) -> Spec | None:
+    """Return the spec of our HPA; None while the version that decides about it is not known."""
+    tolerance = scaling(view.facts).tolerance
+    if tolerance and minor is None:
+        return None
+    is_served = minor is not None and minor >= facts.TOLERANCE_SINCE
+    return facts.spec(
+        asked,
+        view.name,
+        least=least,
+        most=most,
+        paused=paused,
+        sizes=view.facts.sizes,
+        tolerance=tolerance if is_served else None,
+    )
+
+
+def notes(view: JobView, known: Sequence[Autoscaler], *, minor: int | None) -> Iterator[Note]:
     """Yield notices on what keeps a job from being scaled as it asks."""
+    asked = scaling(view.facts)
+    if asked.tolerance and not asked.fill and minor is not None and minor < facts.TOLERANCE_SINCE:
+        yield warning(
+            "ToleranceUnavailable",
+            f"{TOLERANCE} has no effect: HPAs have a tolerance of their own since Kubernetes "
+            f"1.{facts.TOLERANCE_SINCE}, and this cluster is older or does not tell its version",
+        )
     if others := rivals(known):
         yield warning(
             "AutoscalerYields",

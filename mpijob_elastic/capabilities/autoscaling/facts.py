@@ -12,6 +12,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
@@ -26,6 +27,10 @@ from mpijob_elastic.model.policy import Annotation
 # On an MPIJob, written by users.
 SCALE_TIMEOUT = f"{names.PREFIX}scale-timeout"
 AUTOSCALE = f"{names.PREFIX}autoscale"
+TOLERANCE = f"{names.PREFIX}autoscale-tolerance"
+# The first minor version of Kubernetes 1 whose HPAs have a tolerance: before, the API server drops
+# the field (kube_features.go, HPAConfigurableTolerance).
+TOLERANCE_SINCE = 35
 # v2 is the first version with external metrics and a behaviour.
 AUTOSCALERS = Resource(
     group="autoscaling",
@@ -92,6 +97,40 @@ def parse(text: str) -> Autoscale | None:
     return None
 
 
+_PERCENT = r"(?:100|[0-9]{1,2}(?:\.[0-9])?)%"
+_TOLERANCES = re.compile(
+    rf"(?P<both>{_PERCENT})|up=(?P<up>{_PERCENT})(?:,down=(?P<then>{_PERCENT}))?|"
+    rf"down=(?P<down>{_PERCENT})"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tolerance:
+    """By how much a metric may be off its target before an HPA acts, as quantities; "" if unsaid.
+
+    An HPA acts once the metric is off by more than this part of the target: 0.05 is 5 %.
+    """
+
+    #: Above the target.
+    up: str = ""
+    #: Below the target.
+    down: str = ""
+
+
+def parse_tolerance(text: str) -> Tolerance | None:
+    """Return the tolerance in the annotation; None if the annotation cannot be read."""
+    found = _TOLERANCES.fullmatch(text)
+    if found is None:
+        return None
+    up, down = found["both"] or found["up"], found["both"] or found["then"] or found["down"]
+    return Tolerance(up=_part(up), down=_part(down))
+
+
+def _part(percent: str | None) -> str:
+    """Return a percentage as a quantity, such as "0.05"; "" for None."""
+    return f"{Decimal(percent.removesuffix('%')) / 100}" if percent else ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Scaling(CapabilityFacts):
     """What a job asks for besides its size."""
@@ -100,6 +139,8 @@ class Scaling(CapabilityFacts):
     autoscale: Autoscale | None = None
     #: Seconds after which a size that cannot be reached is set back, None for never.
     scale_timeout: float | None = None
+    #: The tolerance of the HPA, None for its default.
+    tolerance: Tolerance | None = None
 
     @property
     def size_rule(self) -> SizeRule:
@@ -122,6 +163,8 @@ class Scaling(CapabilityFacts):
         """Yield a warning if nothing can choose the size of the job."""
         if self.autoscale and not job.acts_elastic:
             yield f"{AUTOSCALE} has no effect: this job is not elastic"
+        if self.tolerance and (self.autoscale is None or self.fill):
+            yield f"{TOLERANCE} has no effect: {AUTOSCALE} asks for no HPA"
 
 
 def scaling(job: JobFacts) -> Scaling:
@@ -130,14 +173,22 @@ def scaling(job: JobFacts) -> Scaling:
 
 
 def spec(
-    asked: Autoscale, job: str, *, least: int, most: int, paused: bool, sizes: Sequence[int] = ()
+    asked: Autoscale,
+    job: str,
+    *,
+    least: int,
+    most: int,
+    paused: bool,
+    sizes: Sequence[int] = (),
+    tolerance: Tolerance | None = None,
 ) -> Spec:
     """Return the spec of a job's HPA.
 
     paused: the HPA measures and changes nothing. sizes: those that the job may have. A step is the
     largest gap between two sizes: a smaller step never leads down, because every size is rounded
-    up.
+    up. tolerance: None where the API server has no such field.
     """
+    tolerance = tolerance or Tolerance()
     least, most = (sizes[0], sizes[-1]) if sizes else (least, most)
     gap = max((after - before for before, after in pairwise(sizes)), default=1)
     step = {"type": "Pods", "value": gap, "periodSeconds": PERIOD}
@@ -153,11 +204,13 @@ def spec(
                 "stabilizationWindowSeconds": UP_WINDOW,
                 "selectPolicy": select,
                 "policies": [step],
+                **({"tolerance": tolerance.up} if tolerance.up else {}),
             },
             "scaleDown": {
                 "stabilizationWindowSeconds": DOWN_WINDOW,
                 "selectPolicy": select,
                 "policies": [step],
+                **({"tolerance": tolerance.down} if tolerance.down else {}),
             },
         },
     }
@@ -181,4 +234,7 @@ ANNOTATIONS = {
         SCALE_TIMEOUT, _scale_timeout, 'a duration from 1s to 24h, such as "10m"'
     ),
     "autoscale": Annotation(AUTOSCALE, parse, ALLOWED),
+    "tolerance": Annotation(
+        TOLERANCE, parse_tolerance, 'a percentage up to 100%, such as "5%", or "up=2%,down=20%"'
+    ),
 }

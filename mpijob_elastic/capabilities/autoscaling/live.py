@@ -25,7 +25,11 @@ class AutoscalerWatch:
         if not (found or asked):
             return None
         others = tuple(self._others_wait(view.facts)) if asked and asked.fill else None
-        return Autoscaling(autoscalers=found if self._found.known else None, others_wait=others)
+        return Autoscaling(
+            autoscalers=found if self._found.known else None,
+            others_wait=others,
+            minor=self._watching.server.minor,
+        )
 
     def _others_wait(self, job: JobFacts) -> Iterator[float]:
         """Yield the creation time of each worker of other jobs that could run in place of ours.

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from functools import partial
 from random import Random
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from mpijob_elastic.capabilities.gangs.facts import VOLCANO_POD_GROUPS, PodGroup, read
 from mpijob_elastic.kube import served
 from mpijob_elastic.kube.resources import PODS
-from mpijob_elastic.kube.served import Served, WhileServed
+from mpijob_elastic.kube.served import Served, ServerVersion, WhileServed
 from mpijob_elastic.kube.watch import WatchCache, Watches, watches
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.doubles.api import TinyApi
@@ -23,6 +24,46 @@ from tests.product.kube.watched import TIMES, Item, running
 GROUP = "/apis/scheduling.volcano.sh/v1beta1"
 PATH = VOLCANO_POD_GROUPS.path("n")
 FOUND = {"resources": [{"name": "jobs"}, {"name": "podgroups"}]}
+
+
+@pytest.mark.parametrize(
+    ("answer", "minor"),
+    [
+        ({"minor": "35"}, 35),
+        ({"minor": "35+"}, 35),
+        ({"minor": ""}, 0),
+        ({"minor": "x35"}, 0),
+        ({"minor": 35}, 0),
+        (None, 0),
+    ],
+    ids=str,
+)
+async def test_the_version_of_the_server(
+    api: TinyApi, client: ApiWriter, answer: dict[str, Any] | None, minor: int
+) -> None:
+    if answer is not None:
+        api.put("/version", answer)
+    changes = list[int | None]()
+    version = ServerVersion(client, on_change=lambda: changes.append(version.minor), every=0.02)
+    assert version.minor is None
+    async with running(version.run()):
+        await eventually(lambda: version.minor == minor)
+        api.put("/version", {"minor": "38"})
+        await eventually(lambda: version.minor == 38)
+    assert changes == [minor, 38]
+
+
+async def test_without_an_answer_the_version_stays_unknown(
+    client: ApiWriter, proxy: FaultProxy
+) -> None:
+    def asks_version(request: Request) -> bool:
+        return request.path == "/version"
+
+    version = ServerVersion(client, every=0.02)
+    with proxy.inject(Answer(status=500), on=asks_version):
+        async with running(version.run()):
+            await eventually(lambda: proxy.count(asks_version) > 2)
+    assert version.minor is None
 
 
 class Followed:

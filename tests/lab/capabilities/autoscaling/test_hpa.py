@@ -14,7 +14,8 @@ import pytest
 import yaml
 
 from lab.cluster import Cluster
-from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALERS
+from lab.versions import DEFAULT_KUBERNETES
+from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALERS, TOLERANCE_SINCE
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.writer import MERGE_PATCH
 from tests.lab.capabilities.autoscaling.metrics_api import Values, serving
@@ -178,3 +179,24 @@ async def test_it_is_made_kept_and_deleted_with_its_job(job: Job, metrics: Value
     ] == 70
     await job.delete()
     await is_gone(job)
+
+
+async def test_its_tolerance_is_kept_where_the_cluster_serves_it(job: Job, metrics: Values) -> None:
+    """An older API server would drop the field; a tolerance that is not asked for any more goes."""
+    metrics.external["queue"] = 1
+    asked = {"mpijob-elastic/autoscale-tolerance": "up=2%,down=20%"}
+    await job.create(replicas=1, annotations={**ASKING, **asked})
+    behavior = (await is_there(job))["spec"]["behavior"]
+    found = [behavior[way].get("tolerance") for way in ("scaleUp", "scaleDown")]
+    if DEFAULT_KUBERNETES.minor < TOLERANCE_SINCE:
+        assert found == [None, None]
+        await job.until(lambda state: "ToleranceUnavailable" in state.notices, "it is told")
+        return
+    assert found == ["20m", "200m"]
+    await job.annotate(autoscale_tolerance="down=20%")
+
+    async def tolerances() -> list[str | None]:
+        rules = (await ours(job))["spec"]["behavior"]
+        return [rules[way].get("tolerance") for way in ("scaleUp", "scaleDown")]
+
+    await seen(tolerances, lambda found: found == [None, "200m"], "one of them is gone")

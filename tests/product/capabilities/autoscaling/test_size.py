@@ -11,7 +11,7 @@ from mpijob_elastic.capabilities.autoscaling.autoscaler import (
     ChangeAutoscaler,
     MakeAutoscaler,
 )
-from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Scaling
+from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Scaling, Tolerance
 from mpijob_elastic.capabilities.kueue.facts import NO_QUEUE, Queue
 from mpijob_elastic.decide import capability, decide, derive
 from mpijob_elastic.model.job import JobView
@@ -383,6 +383,105 @@ def test_its_hpa(view: Story, plan: str) -> None:
                 does(view.but(autoscalers=(hpa(digest=autoscale.digest(due.spec)),)), but=BESIDE)
                 == "nothing"
             )
+
+
+TOLERANT = Scaling(autoscale=CPU, tolerance=Tolerance(up="0.05"))
+TOLERATES = autoscale.spec(CPU, "j", least=2, most=8, paused=False, tolerance=TOLERANT.tolerance)
+
+
+@pytest.mark.parametrize(
+    ("there", "facts", "plan", "up"),
+    [
+        pytest.param((), {"minor": 35}, "make HPA", "0.05", id="served"),
+        pytest.param((), {"minor": 37}, "make HPA", "0.05", id="and later"),
+        pytest.param((), {"minor": 34}, "make HPA", None, id="the API server would drop it"),
+        pytest.param((), {"minor": 0}, "make HPA", None, id="nobody tells the version"),
+        pytest.param((), {}, "nothing", None, id="the version is not known yet"),
+        pytest.param((hpa(),), {"minor": 34}, "nothing", None, id="it is there without"),
+        pytest.param((hpa(),), {"minor": 35}, "change HPA", "0.05", id="the cluster is upgraded"),
+        pytest.param(
+            (hpa(digest=autoscale.digest(TOLERATES)),), {"minor": 35}, "nothing", None, id="at rest"
+        ),
+        pytest.param(
+            (hpa(digest=autoscale.digest(TOLERATES)),),
+            {"minor": 35, "scaling": SCALED},
+            "change HPA",
+            None,
+            id="not asked for any more",
+        ),
+    ],
+)
+def test_its_tolerance(
+    there: tuple[Autoscaler, ...], facts: dict[str, Any], plan: str, up: str | None
+) -> None:
+    view = asking(*there, **{"scaling": TOLERANT, **facts})
+    assert does(view, but=BESIDE) == plan
+    [*rules] = [
+        due.content()["spec"]["behavior"]
+        if isinstance(due, MakeAutoscaler)
+        else due.change()["spec"]["behavior"]
+        for due in decide(view, now=NOW).actions
+        if isinstance(due, MakeAutoscaler | ChangeAutoscaler)
+    ]
+    assert [rule["scaleUp"].get("tolerance") for rule in rules] == [up] * len(rules)
+    assert [rule["scaleDown"].get("tolerance") for rule in rules] == [None] * len(rules)
+
+
+def test_a_change_takes_a_tolerance_away() -> None:
+    """A merge keeps what it does not name."""
+    view = asking(hpa(digest=autoscale.digest(TOLERATES)), minor=35)
+    [due] = [one for one in decide(view, now=NOW).actions if isinstance(one, ChangeAutoscaler)]
+    behavior = due.change()["spec"]["behavior"]
+    assert [rules["tolerance"] for rules in behavior.values()] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("minor", "told"), [(34, True), (0, True), (35, False), (None, False)], ids=str
+)
+def test_who_asks_for_a_tolerance_in_vain_is_told(minor: int | None, told: bool) -> None:
+    view = asking(hpa(), scaling=TOLERANT, minor=minor)
+    assert ("ToleranceUnavailable" in [one.reason for one in notes(view)]) is told
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("5%", Tolerance(up="0.05", down="0.05")),
+        ("0%", Tolerance(up="0", down="0")),
+        ("0.5%", Tolerance(up="0.005", down="0.005")),
+        ("100%", Tolerance(up="1", down="1")),
+        ("up=2%", Tolerance(up="0.02")),
+        ("down=20%", Tolerance(down="0.2")),
+        ("up=2%,down=20%", Tolerance(up="0.02", down="0.2")),
+        ("down=20%,up=2%", None),
+        ("5", None),
+        ("0.05", None),
+        ("-5%", None),
+        ("101%", None),
+        ("5%,down=1%", None),
+        ("", None),
+        ("%", None),
+        ("\u0665%", None),
+    ],
+)
+def test_a_tolerance_is_read(text: str, expected: Tolerance | None) -> None:
+    assert autoscale.parse_tolerance(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (TOLERANT, False),
+        (Scaling(tolerance=Tolerance(up="0.05")), True),
+        (Scaling(autoscale=Autoscale(fill=True), tolerance=Tolerance(up="0.05")), True),
+    ],
+)
+def test_a_tolerance_without_an_hpa_has_no_effect(asked: Scaling, told: bool) -> None:
+    said = [*asked.findings(job(3).facts)]
+    why = (
+        "mpijob-elastic/autoscale-tolerance has no effect: mpijob-elastic/autoscale asks for no HPA"
+    )
+    assert (why in said) is told
 
 
 @pytest.mark.parametrize(
