@@ -33,8 +33,13 @@ def awaited(state: JobState, config: Config) -> tuple[str, ...]:
     nothing. A launcher that is free to start does not wait for workers that are held back, as long
     as enough others can start: some held workers start only after the launcher, whatever
     min-replicas has become meanwhile.
+
+    At zero the hostfile names a worker that nobody makes. So a launcher that has passed by the
+    webhook, and has no gate, does not start without workers.
     """
     view, wanted = state.view, _free(state)
+    if view.facts.is_at_zero and not wanted:
+        return (names.worker(view.name, 0),)
     least = view.facts.startup_workers
     if least is None or least >= len(wanted):
         return wanted

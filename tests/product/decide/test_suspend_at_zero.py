@@ -44,11 +44,15 @@ def sized(view: Story, replicas: int) -> Story:
 
 
 def stopped(
-    *workers: Any, hosts: tuple[str, ...] = (), memory: Memory | None = None, **facts: Any
+    *workers: Any,
+    hosts: tuple[str, ...] = (),
+    hostfile: tuple[str, ...] = pods(0),
+    memory: Memory | None = None,
+    **facts: Any,
 ) -> Story:
     """A job whose launcher went, so that the next one waits at the gate."""
     held = launcher(LauncherPhase.WAITING, gates=GATES, created_at=NOW - 60)
-    published = config(hosts, hostfile=(), memory=memory or Memory())
+    published = config(hosts, hostfile=hostfile, memory=memory or Memory())
     made = {"launcher": held, "config": published, "role": role(0, 1, 2), **facts}
     return job(0, workers=workers, known=False, **made)
 
@@ -90,12 +94,17 @@ BEFORE = Memory(scale=SizeChange(before=0, after=3, at=LONG_AGO))
         ),
         pytest.param(stopped(**ZERO), "say Suspended", id="the launcher waits"),
         pytest.param(
+            stopped(**ZERO, hostfile=pods(0, 1, 2)),
+            "hostfile 0",
+            id="one without a gate would wait for a worker that nobody makes",
+        ),
+        pytest.param(
             stopped(**ZERO, role=role()),
             "allow 0; say Suspended",
             id="a Role without names, which allows exec into all pods, gets one",
         ),
         pytest.param(
-            stopped(**{**ZERO, "zero_suspends": None, "notices": "Suspended: j"}),
+            stopped(**{**ZERO, "zero_suspends": None, "notices": "Suspended: j", "hostfile": ()}),
             "say nothing more; ungate launcher",
             id="without the annotation 0 is no reason to wait",
         ),
