@@ -17,6 +17,10 @@ MOST, LARGEST = 50, 8 * 2**10
 # The manager of a size that somebody asked for, if no manager is known; a change that nobody asked
 # for has none.
 UNKNOWN = "unknown"
+# The causes of a loss, which nobody asked for; other causes are named by whoever asks. A worker had
+# to leave its node, or it ended or lost its rank.
+NODE, FAILURE = "node", "failure"
+_LOSSES = (NODE, FAILURE)
 # Bytes of the texts of a change: three changes fit into what a capability may remember.
 LONGEST_MANAGER, LONGEST_NOTE = 48, 100
 
@@ -55,6 +59,11 @@ class Change(
     def key(self) -> tuple[float, int]:
         """The key that tells this change from every other change of the job."""
         return self.at, self.after
+
+    @property
+    def is_loss(self) -> bool:
+        """True if workers were lost by their nodes or by themselves, and nobody took them."""
+        return self.cause in _LOSSES and self.after < self.before
 
 
 _change = msgspec.json.Decoder(Change)

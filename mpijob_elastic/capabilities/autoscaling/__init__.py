@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.autoscaling import autoscaler, facts, size
+from mpijob_elastic.capabilities.autoscaling import autoscaler, facts, losses, size
 from mpijob_elastic.capabilities.autoscaling.autoscaler import Autoscaler
 from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALE, AUTOSCALERS, Scaling, scaling
 from mpijob_elastic.decide.actions import Action, Note
@@ -15,6 +15,7 @@ from mpijob_elastic.decide.capability import Capability, Record
 from mpijob_elastic.decide.shown import Sizing
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.step import Step, When
+from mpijob_elastic.decide.wishes import Wish
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.job_facts import CapabilityFacts
@@ -60,6 +61,11 @@ class Autoscaling(Capability):
         """Return who sets the size: a GitOps tool, an HPA, or idle-node filling."""
         return autoscaler.owner(view, self.autoscalers or ())
 
+    def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:
+        """Yield a wish to see the job again when it may grow after a loss."""
+        if pause := losses.pause(view, now=now):
+            yield Wish(by=self.name, until=pause.until)
+
     def writes(self, state: JobState, when: When) -> Iterable[Step[Action]]:
         """Yield the write of the HPA, and of a size that idle nodes allow or that worked last."""
         if when is When.ANY_TIME and self.autoscalers is not None:
@@ -77,5 +83,8 @@ class Autoscaling(Capability):
     def notes(self, state: JobState) -> Iterable[Note]:
         """Yield notices on what keeps the job from being scaled as it asks."""
         if scaling(state.view.facts).autoscale is None:
-            return ()
-        return autoscaler.notes(state.view, self.autoscalers or (), minor=self.minor)
+            return
+        known = self.autoscalers or ()
+        yield from autoscaler.notes(state.view, known, minor=self.minor)
+        if not autoscaler.rivals(known):
+            yield from size.notes(state)

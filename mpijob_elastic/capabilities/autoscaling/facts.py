@@ -31,6 +31,9 @@ TOLERANCE = f"{names.PREFIX}autoscale-tolerance"
 # The first minor version of Kubernetes 1 whose HPAs have a tolerance: before, the API server drops
 # the field (kube_features.go, HPAConfigurableTolerance).
 TOLERANCE_SINCE = 35
+GROW_AFTER_LOSS = f"{names.PREFIX}grow-after-loss"
+# Seconds after a loss for which a job that fills does not grow, unless it says how many.
+GROWS_AFTER = 300.0
 # v2 is the first version with external metrics and a behaviour.
 AUTOSCALERS = Resource(
     group="autoscaling",
@@ -141,6 +144,14 @@ class Scaling(CapabilityFacts):
     scale_timeout: float | None = None
     #: The tolerance of the HPA, None for its default.
     tolerance: Tolerance | None = None
+    #: Seconds after a loss in which a job that fills is not made larger than it was before; None
+    #: for GROWS_AFTER.
+    grow_after_loss: float | None = None
+
+    @property
+    def pause_after_loss(self) -> float:
+        """Seconds after a loss in which a job that fills is not made larger than it was before."""
+        return GROWS_AFTER if self.grow_after_loss is None else self.grow_after_loss
 
     @property
     def size_rule(self) -> SizeRule:
@@ -160,11 +171,13 @@ class Scaling(CapabilityFacts):
         return self.autoscale is not None and self.autoscale.fill
 
     def findings(self, job: JobFacts) -> Iterable[str]:
-        """Yield a warning if nothing can choose the size of the job."""
+        """Yield a warning for each annotation that can do nothing for the job."""
         if self.autoscale and not job.acts_elastic:
             yield f"{AUTOSCALE} has no effect: this job is not elastic"
         if self.tolerance and (self.autoscale is None or self.fill):
             yield f"{TOLERANCE} has no effect: {AUTOSCALE} asks for no HPA"
+        if self.grow_after_loss is not None and not self.fill:
+            yield f"{GROW_AFTER_LOSS} has no effect without {AUTOSCALE}: fill"
 
 
 def scaling(job: JobFacts) -> Scaling:
@@ -229,6 +242,11 @@ def _scale_timeout(text: str) -> float | None:
     return seconds if seconds and 1.0 <= seconds <= 24 * 3600.0 else None
 
 
+def _grow_after_loss(text: str) -> float | None:
+    seconds = phrases.parse_duration(text)
+    return seconds if seconds is not None and seconds <= 24 * 3600.0 else None
+
+
 ANNOTATIONS = {
     "scale_timeout": Annotation(
         SCALE_TIMEOUT, _scale_timeout, 'a duration from 1s to 24h, such as "10m"'
@@ -236,5 +254,8 @@ ANNOTATIONS = {
     "autoscale": Annotation(AUTOSCALE, parse, ALLOWED),
     "tolerance": Annotation(
         TOLERANCE, parse_tolerance, 'a percentage up to 100%, such as "5%", or "up=2%,down=20%"'
+    ),
+    "grow_after_loss": Annotation(
+        GROW_AFTER_LOSS, _grow_after_loss, 'a duration from 0s to 24h, such as "10m"'
     ),
 }

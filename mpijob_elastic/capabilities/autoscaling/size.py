@@ -12,19 +12,19 @@ neither its own workers nor other jobs wait: each step costs training a reset, s
 after it. The job gives back as many workers as other jobs wait for, in one step, and workers that
 no node takes, down to a size that it may have. A pod that still waits after some minutes was not
 helped by that. All such pods count again for as long each hour, at the same time, however many they
-are.
+are. After a loss the job does not grow beyond its size before for a while (see `losses`).
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
 import msgspec
 
-from mpijob_elastic.capabilities.autoscaling import autoscaler
+from mpijob_elastic.capabilities.autoscaling import autoscaler, losses
 from mpijob_elastic.capabilities.autoscaling.autoscaler import Autoscaler
 from mpijob_elastic.capabilities.autoscaling.facts import scaling
-from mpijob_elastic.decide.actions import Operations, SetSize, normal, put, test, warning
+from mpijob_elastic.decide.actions import Note, Operations, SetSize, normal, put, test, warning
 from mpijob_elastic.decide.state import JobState, honest
 from mpijob_elastic.decide.step import NO_STEP, Step
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource
@@ -175,11 +175,23 @@ def _fill(state: JobState, size: Growth, others_wait: Sequence[float]) -> Step[F
     else:
         after, why = _wanted(state, others_wait)
     wake_at = None if in_queue else now + EVERY
+    if after > view.replicas and (pause := losses.pause(view, now=now)):
+        after = max(view.replicas, min(after, pause.most))
     if after == view.replicas:
         return Step(again_at=wake_at)
     note = normal("SizeFilled", f"Worker.replicas {view.replicas} → {after}: {why}")
     fill = Fill(ref=view.ref, before=view.replicas, after=after, note=note)
     return Step(fill, wake_at)
+
+
+def notes(state: JobState) -> Iterator[Note]:
+    """Yield a notice if the job would take more idle nodes, and waits after a loss."""
+    view = state.view
+    if not (view.elastic and view.driver_running) or state.wishes.suspend:
+        return
+    pause = losses.pause(view, now=state.now)
+    if pause and max(view.replicas, pause.most) < _most(view):
+        yield losses.note(view, pause)
 
 
 def _most(view: JobView) -> int:

@@ -10,11 +10,9 @@ from mpijob_elastic.decide.actions import Note, warning
 from mpijob_elastic.decide.capability import Capability
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.wishes import Leave, LeaveKind, Release, Wish
+from mpijob_elastic.model import history
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import PodFacts, Worker
-
-# The cause in the history for which a worker trains elsewhere.
-_CAUSE = "node"
 
 
 class Disruption(Capability):
@@ -77,7 +75,7 @@ class Disruption(Capability):
             pod=worker.name,
             kind=LeaveKind.MOVE,
             why=why,
-            cause=_CAUSE,
+            cause=history.NODE,
             until=until,
             release=release,
         )

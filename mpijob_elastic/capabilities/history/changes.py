@@ -35,8 +35,8 @@ NAME = "history"
 # The most changes that are followed: the size that is asked for, and the losses of the list
 # meanwhile.
 MOST = 3
-# Causes; other capabilities name their own.
-_USER, _HPA, _NODE, _FAILURE = "user", "HPA", "node", "failure"
+# The causes of a size that somebody sets; other capabilities name their own.
+_USER, _HPA = "user", "HPA"
 # The notes on a change of the parked workers.
 _PARKED, _UNPARKED = "by parking", "parked workers came back"
 # Seconds after an edit in which the edit may be what has removed an annotation.
@@ -279,12 +279,12 @@ def _why(state: JobState, pod: str) -> tuple[str, str]:
         return leave.cause, leave.why
     worker = state.by_name.get(pod)
     if worker is None:
-        return _FAILURE, "its pod is gone"
+        return history.FAILURE, "its pod is gone"
     if worker.pod.facts.node_gone_at:
-        return _NODE, f"its node {worker.pod.facts.node} is gone"
+        return history.NODE, f"its node {worker.pod.facts.node} is gone"
     if worker.rank_lost:
-        return _FAILURE, "its rank is lost"
-    return _FAILURE, worker.pod.facts.last_state or "it is not Ready"
+        return history.FAILURE, "its rank is lost"
+    return history.FAILURE, worker.pod.facts.last_state or "it is not Ready"
 
 
 def _is_over(change: Change) -> bool:

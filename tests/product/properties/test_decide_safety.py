@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.autoscaling import Autoscaling, autoscaler
 from mpijob_elastic.capabilities.autoscaling import size as sizing
-from mpijob_elastic.capabilities.autoscaling.facts import Scaling
+from mpijob_elastic.capabilities.autoscaling.facts import GROWS_AFTER, Scaling
 from mpijob_elastic.capabilities.autoscaling.size import Fill, RollBack
 from mpijob_elastic.capabilities.disruption import eviction
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
@@ -39,6 +39,7 @@ from mpijob_elastic.decide.actions import (
 from mpijob_elastic.decide.state import SETTLE, SKEW, Standing
 from mpijob_elastic.decide.wishes import LeaveKind
 from mpijob_elastic.model import kubexec
+from mpijob_elastic.model.history import entries
 from mpijob_elastic.model.job import JobView, parse_script
 from mpijob_elastic.model.memory import Left, parse_memory, render_memory
 from mpijob_elastic.model.pod import LauncherPhase, Worker
@@ -47,7 +48,16 @@ from tests.builders import KUBEXEC, NOW, but
 from tests.examples import share
 from tests.kinds import kinds
 from tests.product.properties.pairs import PAIRS, drawn
-from tests.product.properties.views import cut_off, cutting_off, filling, fills, jobs, lived
+from tests.product.properties.views import (
+    cut_off,
+    cutting_off,
+    filling,
+    fills,
+    jobs,
+    lived,
+    losing,
+    losses,
+)
 from tests.room_words import rooms
 
 A = TypeVar("A", bound=Action)
@@ -505,6 +515,10 @@ def a_job_fills_within_its_bounds_and_with_pauses(view: JobView, plan: Plan) -> 
         assert action.before == view.replicas != action.after
         assert action.after >= least or action.after > action.before
         assert action.after <= most or action.after < action.before
+        if action.after > action.before and view.config:
+            told = entries(view.config.facts.history.decode())
+            before = [one.before for one in told if NOW - GROWS_AFTER < one.at <= NOW]
+            assert action.after <= view.facts.size_down(max(before, default=most))
         if not derive(view, now=NOW).wishes.is_rationed:
             changes = (growth.at, view.memory.added_at, view.memory.removed_at)
             assert max(min(at, NOW) for at in changes if at <= NOW + SKEW) + sizing.COOLDOWN <= NOW
@@ -705,6 +719,13 @@ def test_every_plan_keeps_the_rules_while_a_job_fills(view: JobView) -> None:
         rule(judged(view), plan)
 
 
+@given(losses)
+def test_every_plan_keeps_the_rules_after_a_job_that_fills_lost_workers(view: JobView) -> None:
+    plan = decide(view, now=NOW)
+    for rule in RULES:
+        rule(judged(view), plan)
+
+
 def who_has_no_quota_is_not_started(view: JobView, plan: Plan) -> None:
     held = derive(view, now=NOW).wishes.held
     freed = {
@@ -855,6 +876,7 @@ AMONG: dict[str, tuple[Callable[[Random], JobView], Shows]] = {
     "stops a job that trains": (lived, stops_training),
     "fills, and grows": (filling, resizes(1)),
     "fills, and shrinks": (filling, resizes(-1)),
+    "fills, and grows after a loss": (losing, resizes(1)),
     "a worker leaves at once with its node": (cutting_off, leaves_at_once_with_its_node),
 }
 # The first seed of a view that shows it, so that nobody has to search.
@@ -894,6 +916,7 @@ SEEDS: dict[str, int] = {
     "stops a job that trains": 108,
     "fills, and grows": 125,
     "fills, and shrinks": 280,
+    "fills, and grows after a loss": 182,
     "a worker leaves at once with its node": 2,
 }
 

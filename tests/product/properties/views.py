@@ -20,6 +20,7 @@ from mpijob_elastic.capabilities.gangs.facts import Gang, PodGroup
 from mpijob_elastic.capabilities.kueue.facts import NO_QUEUE, Queue
 from mpijob_elastic.decide import config_map, decide, derive, frozen_execs, next_memory
 from mpijob_elastic.model import kubexec
+from mpijob_elastic.model.history import Change
 from mpijob_elastic.model.job import Config, JobView, Role, parse_script
 from mpijob_elastic.model.job_facts import LIMITS
 from mpijob_elastic.model.kubexec import Exec, HeldExecs
@@ -376,6 +377,27 @@ def filling(random: Random) -> JobView:
     )
 
 
+def losing(random: Random) -> JobView:
+    """A view of a job that takes what lies idle, and has lost workers."""
+    view = filling(random)
+    if view.config is None:
+        return view
+    changes = [
+        Change(
+            at=NOW - random.choice([70.0, 290.0, 310.0]),
+            cause=random.choice(["node", "failure"]),
+            before=random.randint(1, MOST),
+            after=0,
+        )
+        for _ in range(random.randint(1, 2))
+    ]
+    removed_at = max(change.at for change in changes)
+    memory = msgspec.structs.replace(view.memory, removed_at=removed_at)
+    history = msgspec.json.encode(changes)
+    return but(view, config=but(view.config, memory=memory, history=history))
+
+
+losses = st.integers(0, 2**63).map(lambda seed: losing(Random(seed)))
 fills = st.integers(0, 2**63).map(lambda seed: filling(Random(seed)))
 cut_off = st.integers(0, 2**63).map(lambda seed: cutting_off(Random(seed)))
 jobs = st.integers(0, 2**63).map(lambda seed: lived(Random(seed)))
