@@ -245,3 +245,14 @@ def test_the_webhook_knows_the_option_that_leaves_labels_as_they_are() -> None:
         .output
     )
     assert overlays.LEAVES_LABELS in help_text
+
+
+@pytest.mark.parametrize("kind", ["Mutating", "Validating"])
+def test_each_webhook_asks_only_about_the_namespaces_that_are_given(kind: str) -> None:
+    configuration = one(
+        Overlay.SINGLE_NAMESPACE, f"{kind}WebhookConfiguration", names.WEBHOOK_CONFIGURATION
+    )
+    rules = [hook["namespaceSelector"]["matchExpressions"][0] for hook in configuration["webhooks"]]
+    assert {(rule["key"], rule["operator"]) for rule in rules} == {
+        ("kubernetes.io/metadata.name", "In")
+    }
