@@ -62,7 +62,7 @@ class _Pods:
 def derive(view: JobView, *, now: float) -> JobState:
     """Return the state of the job at time `now` (seconds since the epoch)."""
     wishes = NOTHING
-    if view.capabilities or view.policy.suspend or view.facts.is_at_zero:
+    if view.capabilities or view.policy.suspend or view.policy.zero_suspends:
         wished = chain(suspend.of_user(view), capability.wishes(view, now=now))
         wishes = gather(wished, may_suspend=view.facts.acts_elastic)
     if wishes.suspend:

@@ -38,7 +38,7 @@ def awaited(state: JobState, config: Config) -> tuple[str, ...]:
     webhook, and has no gate, does not start without workers.
     """
     view, wanted = state.view, _free(state)
-    if view.facts.is_at_zero and not wanted:
+    if not wanted and view.facts.is_at_zero:
         return (names.worker(view.name, 0),)
     least = view.facts.startup_workers
     if least is None or least >= len(wanted):

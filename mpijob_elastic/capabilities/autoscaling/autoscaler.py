@@ -131,11 +131,13 @@ class ChangeAutoscaler(_OfAutoscaler, Patch):
 
         A tolerance that is not asked for any more must go: a merge keeps what it does not name.
         """
-        behavior = {
-            direction: {"tolerance": None, **rules}
-            for direction, rules in self.spec["behavior"].items()
-        }
-        return {**self.kept(), "spec": {**self.spec, "behavior": behavior}}
+        spec = dict(self.spec)
+        if rules_by_direction := self.spec.get("behavior"):
+            spec["behavior"] = {
+                direction: {"tolerance": None, **rules}
+                for direction, rules in rules_by_direction.items()
+            }
+        return {**self.kept(), "spec": spec}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -251,10 +251,10 @@ def test_what_a_machine_reads_is_what_the_user_wrote(
             None,
             6,
         ),
-        ([{"limits": {"nvidia.com/gpu.shared": "1"}}], "1", 2),
+        # Slices are never added to whole GPUs: tests/product/model/test_devices.py.
+        ([{"limits": {"nvidia.com/gpu.shared": "1"}}], "1", 0),
         ([{"limits": {"aliyun.com/gpu-mem": "8", "rdma/hca": "1"}}], None, 0),
-        # A MIG slice is what its worker knows as a GPU.
-        ([{"limits": {"nvidia.com/mig-1g.5gb": "1"}}], None, 3),
+        ([{"limits": {"nvidia.com/mig-1g.5gb": "1"}}], None, 0),
         ([{"limits": {"nvidia.com/gpu": "many"}}], None, 0),
     ],
 )

@@ -168,7 +168,7 @@ async def test_an_api_server_that_goes_away_is_no_end_of_the_change(
         return Server._asked(server, sent)
 
     server.hook = away
-    assert await scaled(server, A_LOOK) == Exit.DONE
+    assert await scaled(server, A_LOOK) == Exit.NOT_KNOWN
     printed = capsys.readouterr()
     assert "no answer from the API server" in printed.out
     assert printed.err == (

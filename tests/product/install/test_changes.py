@@ -114,14 +114,14 @@ async def test_only_trouble_of_the_api_server_is_waited_for(
 
 MANIFEST = Path(__file__).parents[3] / "config" / "base" / "webhook-configurations.yaml"
 MUTATING, VALIDATING = yaml.safe_load_all(MANIFEST.read_text())
-STATUS, SIZES, WORKERS = MUTATING["webhooks"][2:]
+STATUS, SIZES, NEW_JOBS, WORKERS = MUTATING["webhooks"][2:]
 [EVICTIONS] = VALIDATING["webhooks"][2:]
 HOOKS: list[dict[str, Any]] = [*MUTATING["webhooks"], *VALIDATING["webhooks"]]
 
 
 @pytest.mark.parametrize("hook", HOOKS, ids=[hook["name"] for hook in HOOKS])
 def test_nothing_waits_for_us_and_nothing_is_asked_of_the_system(hook: dict[str, Any]) -> None:
-    seconds = 1 if hook in (STATUS, SIZES, WORKERS, EVICTIONS) else 2
+    seconds = 1 if hook in (STATUS, SIZES, NEW_JOBS, WORKERS, EVICTIONS) else 2
     effects = "NoneOnDryRun" if hook == EVICTIONS else "None"
     assert (hook["failurePolicy"], hook["timeoutSeconds"], hook["sideEffects"]) == (
         "Ignore",
