@@ -24,6 +24,7 @@ _ITEM = {
     "mode": names.MODE_EXECUTABLE,
     "path": names.KEY_DISCOVER_HOSTS,
 }
+_MPI_JOBS_VERSION = MPI_JOBS.api_version
 # No worker is Ready when a job's ConfigMap is created; the controller publishes each worker that
 # becomes Ready.
 _NO_HOSTS = names.discover_hosts([], slots=1)
@@ -219,14 +220,17 @@ def _is_elastic(pod: AdmittedPod, owner: OwnerReference, job: JobFacts | None) -
 
 def role_of(pod: AdmittedPod, job: JobFacts) -> str:
     """Return a pod's role in this job, as the operator labels and names it; "" if it has none."""
-    owner, role = job_of(pod.metadata), pod.metadata.labels.get(names.LABEL_JOB_ROLE, "")
+    owner = job_of(pod.metadata)
     if owner is None or owner.uid != job.metadata.uid:
         return ""
-    is_of_role = {
-        names.ROLE_LAUNCHER: pod.metadata.name == names.launcher(owner.name),
-        names.ROLE_WORKER: names.worker_index(pod.metadata.name, job=owner.name) is not None,
-    }
-    return role if is_of_role.get(role) else ""
+    # Each rule for new pods asks, so only the name of the role that the label says is looked at.
+    role = pod.metadata.labels.get(names.LABEL_JOB_ROLE, "")
+    if role == names.ROLE_LAUNCHER:
+        return role if pod.metadata.name == names.launcher(owner.name) else ""
+    if role == names.ROLE_WORKER:
+        is_worker = names.worker_index(pod.metadata.name, job=owner.name) is not None
+        return role if is_worker else ""
+    return ""
 
 
 def _owner_of_launcher(metadata: ObjectMeta) -> OwnerReference | None:
@@ -239,5 +243,6 @@ def _owner_of_launcher(metadata: ObjectMeta) -> OwnerReference | None:
 def job_of(metadata: ObjectMeta) -> OwnerReference | None:
     """Return the reference to the MPIJob that controls an object; None if none does."""
     owner = metadata.controller
-    ours = owner and (owner.api_version, owner.kind) == (MPI_JOBS.api_version, MPI_JOBS.kind)
-    return owner if ours else None
+    if owner is None or owner.kind != MPI_JOBS.kind or owner.api_version != _MPI_JOBS_VERSION:
+        return None
+    return owner

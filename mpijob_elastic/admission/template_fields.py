@@ -17,10 +17,6 @@ from mpijob_elastic.model.template_fields import ListItem, Lost
 
 # What the API server makes of a volume whose source the operator has dropped.
 _NO_SOURCE: Mapping[str, Any] = {"emptyDir": {}}
-# The dropped fields that later rules of the webhook read (`mutate.AdmittedSpec`).
-READ_LATER = frozenset(
-    {"Container.restartPolicy", "PodSpec.schedulingGates", "PodSpec.schedulingGroup"}
-)
 _MARK = {names.PUT_BACK: "true"}
 
 
@@ -35,18 +31,10 @@ def marks(job: MPIJob, new: JobFacts) -> Mapping[str, str]:
     return _MARK if fields.names_of(job) else {}
 
 
-def changes_rules(job: JobFacts) -> bool:
-    """Return True if a field that comes back may change what later rules do with a pod."""
-    found = job.template_fields
-    if found is None:
-        return False
-    return any(one.row.known_as in READ_LATER for lost in found.fields.values() for one in lost)
-
-
 def restored(spec: dict[str, Any], pod: AdmittedPod, job: JobFacts) -> Patch:
-    """Return a patch that puts the fields back, and make the same changes in `spec`.
+    """Return a patch that puts the fields back, and put them into `spec`, too.
 
-    Every later rule reads the result.
+    Later rules read the result. A volume stays in `spec` as it is: none of them reads its source.
     """
     asked = job.template_fields
     role = role_of(pod, job) if asked else ""
@@ -111,7 +99,7 @@ def _unmarked(job: MPIJob) -> Iterator[str]:
 
 
 def _put_back(spec: dict[str, Any], one: Lost) -> Patch:
-    """Return the patch for a field, which is made in `spec` as well.
+    """Return the patch for a field.
 
     Nothing is done where the pod differs from its template: another webhook may have changed it.
     """
@@ -149,8 +137,6 @@ def _filled(volume: dict[str, Any], pointer: str, one: Lost) -> Patch:
     if volume != {"name": name, **_NO_SOURCE}:
         return ()
     source = str(one.steps[-1])
-    del volume["emptyDir"]
-    volume[source] = msgspec.json.decode(one.value)
     return json_patch.restoring(
         at=pointer,
         value={"name": name, source: msgspec.Raw(one.value)},

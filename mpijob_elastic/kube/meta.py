@@ -56,7 +56,10 @@ class OwnedIdentity(Identity, frozen=True, gc=False):
     @property
     def controller(self) -> OwnerReference | None:
         """The owner that controls the object."""
-        return next((owner for owner in self.owner_references or () if owner.controller), None)
+        for owner in self.owner_references or ():
+            if owner.controller:
+                return owner
+        return None
 
     def shortened(self) -> "OwnedIdentity":
         """Return the identity with no owner but the controlling owner.

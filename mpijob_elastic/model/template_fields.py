@@ -29,6 +29,8 @@ ISOLATING = frozenset(
         "SecurityContext.appArmorProfile",
     }
 )
+# Fields that later rules of the webhook read (`mutate.AdmittedSpec`).
+READ = frozenset({"Container.restartPolicy", "PodSpec.schedulingGates", "PodSpec.schedulingGroup"})
 _ROLES = {names.ROLE_LAUNCHER: "Launcher", names.ROLE_WORKER: "Worker"}
 # The operations of the table: the field is added, or the item that should have the field is
 # replaced, because it arrives as something else.
@@ -115,8 +117,13 @@ class ListItem(NamedTuple):
         """
         if not self.key:
             return self.at if len(items) == self.among else None
-        found = [at for at, one in enumerate(items) if _key(one, self.key) == self.value]
-        return found[0] if len(found) == 1 else None
+        found = None
+        for at, one in enumerate(items):
+            if _key(one, self.key) == self.value:
+                if found is not None:
+                    return None
+                found = at
+        return found
 
 
 # The keys from a pod's spec down to a field.
@@ -279,6 +286,8 @@ class TemplateFields:
 
     #: By role of the pod.
     fields: Mapping[str, tuple[Lost, ...]]
+    #: True if the webhook reads one of the fields later, when it decides about the pod.
+    are_read: bool
     #: What the sidecars of a worker count for in a ResourceQuota, by the quota's keys.
     sidecar_counts: Mapping[str, int]
     #: What a worker as a whole asks for, instead of its containers; likewise.
@@ -371,8 +380,12 @@ def of(job: MPIJob) -> TemplateFields | None:
     if not any(found.values()):
         return None
     worker = specs[names.ROLE_WORKER] if found[names.ROLE_WORKER] else {}
+    are_read = any(one.row.known_as in READ for lost in found.values() for one in lost)
     return TemplateFields(
-        fields=found, sidecar_counts=_sidecar_counts(worker), pod_counts=_pod_counts(worker)
+        fields=found,
+        are_read=are_read,
+        sidecar_counts=_sidecar_counts(worker),
+        pod_counts=_pod_counts(worker),
     )
 
 

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import chain
+from typing import Any
 
 import msgspec
 
@@ -34,6 +35,7 @@ from mpijob_elastic.kube import meta
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
 from mpijob_elastic.model import job_facts, mpijob, operator_types
 from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.json_parts import Wire
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.operator_types import Dropped
 from webhook.rules import validate
@@ -41,12 +43,17 @@ from webhook.rules.validate import Edit
 
 _UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 
+
+class _WithSpec(Wire, frozen=True):
+    spec: dict[str, Any]
+
+
 Handler = Callable[[Request], Verdict]
 # Group, version, kind, the subresource or "", and the operation.
 Kind = tuple[str, str, str, str, str]
 _configs = msgspec.json.Decoder(mutate.ConfigMap)
 _pods = msgspec.json.Decoder(AdmittedPod)
-_any = msgspec.json.Decoder()
+_specs = msgspec.json.Decoder(_WithSpec)
 _scales = msgspec.json.Decoder(size.ScaleObject)
 
 
@@ -134,12 +141,13 @@ def _restored(
     """Return the patch that makes a pod what its template says, and the pod as it is then."""
     if job is None or job.template_fields is None:
         return (), pod
-    found = _any.decode(request.object)
-    patch = template_fields.restored(found["spec"], pod, job)
-    if not template_fields.changes_rules(job):
+    spec = _specs.decode(request.object).spec
+    patch = template_fields.restored(spec, pod, job)
+    if not job.template_fields.are_read:
         return patch, pod
     try:
-        return patch, msgspec.convert(found, AdmittedPod)
+        read = msgspec.convert(spec, mutate.AdmittedSpec)
+        return patch, msgspec.structs.replace(pod, spec=read)
     except msgspec.ValidationError:
         # A null in a list. The job loses these fields, and nothing else.
         return (), pod

@@ -9,7 +9,7 @@ import msgspec
 from lab.operator import objects
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.admission import template_fields
-from mpijob_elastic.admission.mutate import AdmittedPod
+from mpijob_elastic.admission.mutate import AdmittedPod, AdmittedSpec
 from mpijob_elastic.model import operator_types
 from tests.product.webhook.objects import Object, mpi_job
 
@@ -77,7 +77,7 @@ def _with_template(pod: Object, known: Object, role: str) -> Object:
 
 
 def restored(pod: Object, made: Object) -> Object:
-    """The pod after the patch; `spec` is changed in the same way, and a second call changes nothing."""
+    """The pod after the patch; what later rules read is changed in `spec`, and a second call changes nothing."""
     once = _patched(pod, made)
     assert _patched(once, made) == once
     return once
@@ -89,7 +89,9 @@ def _patched(pod: Object, made: Object) -> Object:
     patch = template_fields.restored(copy["spec"], msgspec.convert(pod, AdmittedPod), facts)
     sent = json.loads(msgspec.json.encode(patch))
     stored: Object = jsonpatch.apply_patch(pod, sent)
-    assert stored["spec"] == copy["spec"]
+    assert msgspec.convert(stored["spec"], AdmittedSpec) == msgspec.convert(
+        copy["spec"], AdmittedSpec
+    )
     return stored
 
 

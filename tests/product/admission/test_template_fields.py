@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.admission import mutate, review, template_fields
+from mpijob_elastic.admission import mutate, review
 from mpijob_elastic.admission.json_patch import ForeignField, restoring
 from mpijob_elastic.model import template_fields as facts
 from mpijob_elastic.model.template_fields import TABLE
@@ -324,7 +324,7 @@ def test_the_fields_that_later_rules_read_are_known() -> None:
         for field in msgspec.structs.fields(kind)
     }
     dropped = {row.known_as for row in TABLE.fields.values()}
-    assert read & dropped == template_fields.READ_LATER
+    assert read & dropped == facts.READ
 
 
 def test_later_rules_read_the_pod_with_its_fields() -> None:

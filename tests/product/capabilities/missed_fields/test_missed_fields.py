@@ -23,7 +23,9 @@ def fields_of(*wanted: str) -> TemplateFields:
     rows = {row.known_as.partition(".")[2]: row for row in TABLE.fields.values()}
     found = tuple(Lost(steps=(name,), row=rows[name], value=b"false") for name in wanted)
     roles = (names.ROLE_LAUNCHER, names.ROLE_WORKER)
-    return TemplateFields(fields=dict.fromkeys(roles, found), sidecar_counts={}, pod_counts={})
+    return TemplateFields(
+        fields=dict.fromkeys(roles, found), are_read=False, sidecar_counts={}, pod_counts={}
+    )
 
 
 def view(*fields: str, second: Any = None, **facts: Any) -> Story:
