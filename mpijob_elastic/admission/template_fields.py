@@ -17,7 +17,8 @@ from mpijob_elastic.model.template_fields import ListItem, Lost
 
 # What the API server makes of a volume whose source the operator has dropped.
 _NO_SOURCE: Mapping[str, Any] = {"emptyDir": {}}
-_MARK = {names.PUT_BACK: "true"}
+# On a new job with such fields, and on each pod that has got them back.
+MARK = {names.PUT_BACK: "true"}
 
 
 def marks(job: MPIJob, new: JobFacts) -> Mapping[str, str]:
@@ -28,19 +29,20 @@ def marks(job: MPIJob, new: JobFacts) -> Mapping[str, str]:
     """
     if names.PUT_BACK in job.metadata.annotations or new.policy.enabled is False:
         return {}
-    return _MARK if fields.names_of(job) else {}
+    return MARK if fields.names_of(job) else {}
 
 
 def restored(spec: dict[str, Any], pod: AdmittedPod, job: JobFacts) -> Patch:
     """Return a patch that puts the fields back, and put them into `spec`, too.
 
-    Later rules read the result. A volume stays in `spec` as it is: none of them reads its source.
+    Later rules read the result.
     """
     asked = job.template_fields
     role = role_of(pod, job) if asked else ""
-    if asked is None or not role:
+    # [v0.3.0] numbers its workers, and knows more fields.
+    if asked is None or not role or names.LABEL_REPLICA_INDEX in pod.metadata.labels:
         return ()
-    patch = json_patch.annotating(pod.metadata.annotations, _MARK)
+    patch = json_patch.annotating(pod.metadata.annotations, MARK)
     for one in asked.fields[role]:
         patch += _put_back(spec, one)
     return patch
@@ -137,6 +139,8 @@ def _filled(volume: dict[str, Any], pointer: str, one: Lost) -> Patch:
     if volume != {"name": name, **_NO_SOURCE}:
         return ()
     source = str(one.steps[-1])
+    del volume["emptyDir"]
+    volume[source] = msgspec.json.decode(one.value)
     return json_patch.restoring(
         at=pointer,
         value={"name": name, source: msgspec.Raw(one.value)},

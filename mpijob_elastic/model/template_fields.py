@@ -5,7 +5,7 @@ reach its pods. `template_fields.json` says what they are and of which type; `ma
 it from the Go types of k8s.io/api (lab/operator/types.py).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.model import mpijob, operator_types, policy, requests
-from mpijob_elastic.model.json_parts import Wire
+from mpijob_elastic.model.json_parts import SchedulingGate, SchedulingGroup, Wire
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.operator_types import Dropped
 
@@ -29,8 +29,14 @@ ISOLATING = frozenset(
         "SecurityContext.appArmorProfile",
     }
 )
-# Fields that later rules of the webhook read (`mutate.AdmittedSpec`).
-READ = frozenset({"Container.restartPolicy", "PodSpec.schedulingGates", "PodSpec.schedulingGroup"})
+# Fields that later rules of the webhook read (`mutate.AdmittedSpec`), with the types of their
+# values there. These types have no nulls, which the API server would take in lists.
+READ = {
+    "Container.restartPolicy": str,
+    "PodSpec.schedulingGates": list[SchedulingGate],
+    "PodSpec.schedulingGroup": SchedulingGroup,
+}
+_CLAIMS, _RESOURCE_CLAIMS = "ResourceRequirements.claims", "PodSpec.resourceClaims"
 _ROLES = {names.ROLE_LAUNCHER: "Launcher", names.ROLE_WORKER: "Worker"}
 # The operations of the table: the field is added, or the item that should have the field is
 # replaced, because it arrives as something else.
@@ -153,7 +159,10 @@ class Lost(NamedTuple):
         error, which `failurePolicy: Ignore` does not cover.
         """
         value = msgspec.json.decode(self.value)
-        return operator_types.mismatch(value, self.row.type, TABLE.types)
+        why, unknown = operator_types.mismatch(value, self.row.type, TABLE.types)
+        if not why and self.row.known_as in READ:
+            why = _unread(value, READ[self.row.known_as])
+        return why, unknown
 
     @property
     def name(self) -> str:
@@ -229,6 +238,15 @@ def lost_by_role(specs: Mapping[str, Any]) -> Mapping[str, list[Lost]]:
     return {role: lost(spec) for role, spec in specs.items()}
 
 
+def _unread(value: object, kind: Any) -> str:
+    """Return why a value is not of a type that we read; "" if it is."""
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        return str(error)
+    return ""
+
+
 class Sorted(NamedTuple):
     """The fields of a job's templates that the operator drops, by role of the pod."""
 
@@ -253,10 +271,24 @@ def sort(specs: Mapping[str, Any]) -> Sorted:
                 bad[role].append((one, why))
             else:
                 good[role].append(one)
+    for role, fields in good.items():
+        for one in _unclaimed(fields):
+            fields.remove(one)
+            bad[role].append((one, "without the resourceClaims of its pod"))
     return Sorted(
         good={role: tuple(found) for role, found in good.items()},
         bad={role: tuple(found) for role, found in bad.items()},
     )
+
+
+def _unclaimed(fields: Sequence[Lost]) -> list[Lost]:
+    """Return the claims of containers, if those of their pod do not come back.
+
+    The API server refuses a pod with claims that it does not have.
+    """
+    if any(one.row.known_as == _RESOURCE_CLAIMS for one in fields):
+        return []
+    return [one for one in fields if one.row.known_as == _CLAIMS]
 
 
 def names_of(job: MPIJob) -> list[str]:
@@ -274,7 +306,10 @@ def restorable(raw: bytes) -> frozenset[str]:
         job = mpijob.decode(raw)
     except msgspec.DecodeError:
         return frozenset()
-    if wanted(job) is False or job.metadata.annotations.get(names.ENABLED) == "false":
+    wants = wanted(job)
+    if wants is None:
+        wants = job.metadata.annotations.get(names.ENABLED) != "false"
+    if not wants:
         return frozenset()
     found = sort(templates(job)).good
     return frozenset(one.path(role) for role, fields in found.items() for one in fields)

@@ -143,14 +143,15 @@ def _restored(
         return (), pod
     spec = _specs.decode(request.object).spec
     patch = template_fields.restored(spec, pod, job)
-    if not job.template_fields.are_read:
-        return patch, pod
-    try:
-        read = msgspec.convert(spec, mutate.AdmittedSpec)
-        return patch, msgspec.structs.replace(pod, spec=read)
-    except msgspec.ValidationError:
-        # A null in a list. The job loses these fields, and nothing else.
+    if not patch:
         return (), pod
+    # A later patch must not add the annotations as a whole again.
+    marked = {**pod.metadata.annotations, **template_fields.MARK}
+    metadata = msgspec.structs.replace(pod.metadata, annotations=marked)
+    read = pod.spec
+    if job.template_fields.are_read:
+        read = msgspec.convert(spec, mutate.AdmittedSpec)
+    return patch, AdmittedPod(metadata=metadata, spec=read)
 
 
 def _status_updated(request: Request) -> Verdict:

@@ -2,9 +2,11 @@
 
 import json
 import re
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
+import jsonpatch
 import msgspec
 import pytest
 from hypothesis import given
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.admission import mutate, review
 from mpijob_elastic.admission.json_patch import ForeignField, restoring
+from mpijob_elastic.capabilities.gangs import facts as gang
 from mpijob_elastic.model import template_fields as facts
 from mpijob_elastic.model.template_fields import TABLE
 from tests.product.admission.template_pods import (
@@ -200,7 +203,8 @@ def templates(draw: st.DrawFn) -> Object:
 
 @given(templates())
 def test_whatever_the_operator_drops_is_there_again(template: Object) -> None:
-    made = job(template)
+    # Claims of containers come back with those of their pod.
+    made = job({"resourceClaims": [{"name": "gpu"}], **template})
     pod = worker_of(made)
     found = spec_of(restored(pod, made))
     wanted = made["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
@@ -215,12 +219,92 @@ def test_a_value_of_its_type_has_no_fault(pointer: str, data: st.DataObject) -> 
     assert one.faults() == ("", [])
 
 
-def test_a_job_with_a_null_in_a_list_loses_these_fields_alone() -> None:
-    made = job({"schedulingGates": [None]})
-    request = review.parse(body(worker_of(made)))
-    verdict = handlers.answer(request, handlers.mutating(knowing(made))).verdict
-    assert verdict.patch
-    assert not [one for one in verdict.patch if "schedulingGates" in one["path"]]
+def admitted(pod: Object, made: Object) -> Object:
+    """The pod after all rules of the webhook."""
+    request = review.parse(body(pod))
+    patch = handlers.answer(request, handlers.mutating(knowing(made))).verdict.patch
+    stored: Object = jsonpatch.apply_patch(pod, json.loads(msgspec.json.encode(patch)))
+    return stored
+
+
+@pytest.mark.parametrize("gates", [[None], [{"name": None}]])
+def test_a_field_with_a_null_in_a_list_stays_dropped_alone(gates: list[Any]) -> None:
+    made = job({"schedulingGates": gates, "hostUsers": False})
+    found = admitted(worker_of(made), made)
+    assert found["metadata"]["annotations"] == {names.PUT_BACK: "true"}
+    assert spec_of(found)["hostUsers"] is False
+    assert "schedulingGates" not in spec_of(found)
+    assert "schedulingGates stays dropped" in told(made)[0]
+
+
+@pytest.mark.parametrize("scheduler", sorted(gang.POD_GROUPS))
+@pytest.mark.parametrize("pod", [worker_of, launcher_of])
+def test_a_pod_has_the_mark_beside_the_annotations_of_other_rules(
+    scheduler: str, pod: Callable[[Object], Object]
+) -> None:
+    made = job(
+        {"hostUsers": False},
+        {"hostUsers": False},
+        annotations={names.PUT_BACK: "true", gang.GANG: scheduler},
+    )
+    found = admitted(pod(made), made)
+    alone = job(annotations={gang.GANG: scheduler})
+    others = admitted(pod(alone), alone)["metadata"].get("annotations", {})
+    assert found["metadata"]["annotations"] == {names.PUT_BACK: "true", **others}
+
+
+CLAIMING = {"containers": [{**CONTAINER, "resources": {"claims": [{"name": "gpu"}]}}]}
+
+
+@pytest.mark.parametrize(
+    ("claims", "come_back"),
+    [
+        ([{"name": "gpu", "resourceClaimTemplateName": "gpu"}], True),
+        ([{"name": "gpu", "resourceClaimTemplateName": 5}], False),
+        ([{"name": "gpu", "resourceClaimTemplateName": "x" * 20_000}], False),
+        (None, False),
+    ],
+)
+def test_claims_of_containers_come_back_with_those_of_their_pod_alone(
+    claims: list[Object] | None, come_back: bool
+) -> None:
+    made = job({**CLAIMING, "resourceClaims": claims})
+    found = spec_of(restored(worker_of(made), made))
+    assert ("claims" in found["containers"][0].get("resources", {})) is come_back
+    assert bool(found.get("resourceClaims")) is come_back
+    staying = [text for text in told(made) if "claims stays dropped: without" in text]
+    assert bool(staying) is not come_back
+
+
+def test_a_volume_with_two_sources_gets_one() -> None:
+    both = {"name": "a", "image": {"reference": "x"}, "ephemeral": {"volumeClaimTemplate": {}}}
+    made = job({"volumes": [both]})
+    [found, *_] = spec_of(restored(worker_of(made), made))["volumes"]
+    assert found.keys() - {"name"} in ({"image"}, {"ephemeral"})
+
+
+def test_a_worker_of_v0_3_0_keeps_what_its_operator_has_made() -> None:
+    made = job({"hostUsers": False})
+    pod = worker_of(made)
+    pod["metadata"]["labels"][names.LABEL_REPLICA_INDEX] = "0"
+    assert restored(pod, made) == pod
+
+
+@pytest.mark.parametrize(
+    ("annotations", "come_back"),
+    [
+        ({}, True),
+        ({names.PUT_BACK: "false"}, False),
+        ({names.ENABLED: "false"}, False),
+        ({names.PUT_BACK: "true", names.ENABLED: "false"}, True),
+    ],
+)
+def test_a_converted_job_is_told_which_fields_come_back(
+    annotations: dict[str, str], come_back: bool
+) -> None:
+    made = job({"hostUsers": False}, annotations=annotations)
+    found = facts.restorable(json.dumps(made).encode())
+    assert bool(found) is come_back
 
 
 def test_no_patch_is_outside_the_table() -> None:
@@ -324,7 +408,7 @@ def test_the_fields_that_later_rules_read_are_known() -> None:
         for field in msgspec.structs.fields(kind)
     }
     dropped = {row.known_as for row in TABLE.fields.values()}
-    assert read & dropped == facts.READ
+    assert read & dropped == facts.READ.keys()
 
 
 def test_later_rules_read_the_pod_with_its_fields() -> None:
