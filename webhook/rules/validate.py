@@ -328,7 +328,8 @@ def _out_of_bounds(
     Then the annotation is refused already, and the user did not write such a size. no_workers: what
     to say instead of a job without workers; "" if it has some.
     """
-    if new.size_known and new.replicas == 0 and not no_workers and new.acts_elastic:
+    is_zero = new.size_known and new.replicas == 0 and not no_workers
+    if is_zero and (new.acts_elastic or _stops_at_zero(old)):
         yield from _zero(new, old)
         return
     excess = size.excess(old.workers, old) if old else 0
@@ -341,12 +342,17 @@ def _out_of_bounds(
 def _zero(new: JobFacts, old: JobFacts | None) -> Iterator[Refusal]:
     """Yield the refusal of an edit that brings in the size 0, or takes away what 0 means."""
     had_zero = old is not None and old.replicas == 0
-    loses_meaning = old is not None and old.is_at_zero and not new.is_at_zero
+    loses_meaning = _stops_at_zero(old) and not _stops_at_zero(new)
     if had_zero and not loses_meaning:
         return
     refusal = size.zero_refusal(new, field=size.REPLICAS_FIELD)
     if refusal:
         yield refusal
+
+
+def _stops_at_zero(job: JobFacts | None) -> bool:
+    """Tell whether a job is suspended by its size, so that no launcher starts without workers."""
+    return job is not None and job.is_at_zero and job.acts_elastic
 
 
 def _bad_annotations(new: JobFacts, old: JobFacts | None) -> Iterator[Refusal]:

@@ -238,6 +238,12 @@ REPLICAS = "spec.mpiReplicaSpecs.Worker.replicas"
         pytest.param(at(0, TO_ZERO), at(1, TO_ZERO), BELOW, id="to less than the smallest"),
         pytest.param(at(3, BOUNDED), at(0, BOUNDED), NONE, id="without the annotation"),
         pytest.param(
+            at(0, TO_ZERO),
+            at(0, TO_ZERO, enabled="false"),
+            "0 suspends the job, and only an elastic job can be suspended",
+            id="it is no longer elastic",
+        ),
+        pytest.param(
             at(0, TO_ZERO), at(0, TO_ZERO, scale_to_zero=None), NONE, id="the annotation goes"
         ),
         pytest.param(
