@@ -147,7 +147,8 @@ class Workloads(LiveWrites):
         queue = await self._check(view, action)
         if not action.adds:
             return add_nothing
-        return partial(self._place, view, action, queue, wishes.assigned(view, queue))
+        domains = wishes.assigned(view, queue, now=self.now())
+        return partial(self._place, view, action, queue, domains)
 
     async def _check(self, view: JobView, action: Ungate) -> Queue:
         """Return the queue with the Workloads of these pods as they are now.

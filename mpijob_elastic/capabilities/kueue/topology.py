@@ -10,7 +10,7 @@ https://github.com/kubernetes-sigs/kueue/blob/main/pkg/controller/tas/topology_u
 """
 
 import hashlib
-import json
+import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -45,8 +45,17 @@ DOMAIN = f"{names.PREFIX}topology-domain"
 HOSTNAME = "kubernetes.io/hostname"
 # Words for "true" that Kueue accepts (strconv.ParseBool).
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+# A number of pods, which Kueue keeps in 32 bits.
+_SIZE = re.compile(r"[0-9]{1,9}")
 # Characters of a domain that an annotation holds as they are; the watch keeps no more of them.
 _LONGEST_DOMAIN = 63
+
+
+class _Constraint(Wire, frozen=True):
+    """A level of the topology, and how many pods each of its slices has."""
+
+    topology: str
+    size: int
 
 
 def request(annotations: Mapping[str, str], *, extra: bool) -> Object:
@@ -78,11 +87,12 @@ def _slices(annotations: Mapping[str, str]) -> Object:
     """Return the request for slices; {} for none, and for what Kueue could not read."""
     if SLICES in annotations:
         try:
-            return {"podsetSliceRequiredTopologyConstraints": json.loads(annotations[SLICES])}
-        except ValueError:
+            constraints = msgspec.json.decode(annotations[SLICES], type=list[_Constraint])
+        except (msgspec.DecodeError, RecursionError):
             return {}
+        return {"podsetSliceRequiredTopologyConstraints": msgspec.to_builtins(constraints)}
     size = annotations.get(SLICE_SIZE, "")
-    if SLICE in annotations and size.isdecimal():
+    if SLICE in annotations and _SIZE.fullmatch(size):
         return {"podSetSliceRequiredTopology": annotations[SLICE], "podSetSliceSize": int(size)}
     return {}
 

@@ -75,7 +75,7 @@ def of(view: JobView, queue: Queue | None, *, now: float) -> Iterator[Wish]:
         yield Keep(by=AUTHOR)
     if queue.name:
         yield Ration(by=AUTHOR, controller=_named(queue.name))
-        yield from _at_the_gate(view, queue)
+        yield from _at_the_gate(view, queue, now=now)
     if queue.workloads:
         yield from _wanted_back(view, queue, now=now)
 
@@ -266,11 +266,11 @@ def asked(view: JobView) -> int:
     )
 
 
-def _at_the_gate(view: JobView, queue: Queue) -> Iterator[Hold | Place]:
+def _at_the_gate(view: JobView, queue: Queue, *, now: float) -> Iterator[Hold | Place]:
     """Yield a Hold for each pod that waits for quota, and a Place for each that has it."""
     base = queue.base(view.name)
     is_granted = base is not None and base.granted and base.metadata.job_uid != ""
-    domains = assigned(view, queue)
+    domains = assigned(view, queue, now=now)
     for pod in view.pods:
         if not pod.facts.held_back:
             continue
@@ -295,7 +295,7 @@ def _at_the_gate(view: JobView, queue: Queue) -> Iterator[Hold | Place]:
             )
 
 
-def assigned(view: JobView, queue: Queue) -> dict[str, Domain]:
+def assigned(view: JobView, queue: Queue, *, now: float) -> dict[str, Domain]:
     """Return the domain for each pod at a gate to which Kueue assigns one, by the pod's name."""
     if not any(found.topology for found in queue.workloads.values()):
         return {}  # most queues
@@ -307,12 +307,12 @@ def assigned(view: JobView, queue: Queue) -> dict[str, Domain]:
     result: dict[str, Domain] = {}
     for (name, pod_set), pods in sets.items():
         if any(pod.facts.held_back for pod in pods):
-            result |= _assigned(queue.workloads[name], pod_set, pods)
+            result |= _assigned(queue.workloads[name], pod_set, pods, now=now)
     return result
 
 
 def _assigned(
-    found: Workload, pod_set: str, pods: Sequence[Launcher | Worker]
+    found: Workload, pod_set: str, pods: Sequence[Launcher | Worker], *, now: float
 ) -> dict[str, Domain]:
     """Return the domain for each pod at a gate, of the pods of one set."""
     domains = topology.domains(found.topology[pod_set])
@@ -320,7 +320,7 @@ def _assigned(
     started = [pod for pod in pods if not (pod.facts.held_back or _has_ended(pod))]
     marks = {pod.ref.name: pod.facts.marks.get(topology.DOMAIN, "") for pod in started}
     # Kueue assigns another node once all pods of the set have left this one.
-    left = {marks[pod.ref.name] for pod in started if pod.facts.disruption}
+    left = {marks[pod.ref.name] for pod in started if pod.facts.going(now=now)}
     closed = {
         one.mark
         for one in domains

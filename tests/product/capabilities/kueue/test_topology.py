@@ -87,6 +87,8 @@ NODES = resources.NODES.path()
             id="slices of slices",
         ),
         pytest.param({SLICES: "["}, {}, {}, id="slices that are no JSON"),
+        pytest.param({SLICES: '{"topology": "x"}'}, {}, {}, id="slices that are no list"),
+        pytest.param({SLICE: HOSTNAME, SLICE_SIZE: "1" * 12}, {}, {}, id="slices of no int32"),
     ],
 )
 def test_a_workload_asks_for_what_the_annotations_of_the_template_say(
@@ -235,7 +237,7 @@ def nodes(view: JobView) -> str:
     kueue = view.of(Kueue)
     assert kueue
     assert kueue.queue
-    found = wishes.assigned(view, kueue.queue)
+    found = wishes.assigned(view, kueue.queue, now=NOW)
     return " ".join(f"{pod.removeprefix('j-')}={one.node}" for pod, one in sorted(found.items()))
 
 
@@ -295,6 +297,17 @@ GATED = (pending(0, gates=GATES), on(1, "b"))
             "",
             None,
             id="another worker is about to leave its node",
+        ),
+        pytest.param(
+            training(
+                pending(0, gates=GATES),
+                on(1, "a", disruption="node a: condition x", disruption_from=NOW + 1800),
+                found=(granted(workers=2, topology=placed_on(a=2), ready=True),),
+                size=2,
+            ),
+            "worker-0=a",
+            "start 0",
+            id="a sign on its node does not count yet",
         ),
         pytest.param(
             training(
