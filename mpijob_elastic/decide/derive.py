@@ -63,7 +63,9 @@ def derive(view: JobView, *, now: float) -> JobState:
     """Return the state of the job at time `now` (seconds since the epoch)."""
     wishes = NOTHING
     if view.capabilities or view.policy.suspend or view.policy.zero_suspends:
-        wished = chain(suspend.of_user(view), capability.wishes(view, now=now))
+        wished = chain(
+            suspend.of_user(view), capability.wishes(view, now=now), suspend.of_size(view)
+        )
         wishes = gather(wished, may_suspend=view.facts.acts_elastic)
     if wishes.suspend:
         size = suspend.size(view)

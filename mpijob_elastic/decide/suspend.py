@@ -28,17 +28,25 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Launcher, Worker, as_launcher
 
+# Why a job at zero is suspended.
+BY_SIZE = "its size, 0"
+
 
 def of_user(view: JobView) -> Iterable[Suspend]:
-    """Yield a wish while the user's annotation, or the size 0, suspends the job."""
-    why = ""
+    """Yield a wish while the user's annotation suspends the job."""
     if view.policy.suspend:
-        why = f"annotation {names.SUSPEND}"
-    elif view.facts.is_at_zero:
-        why = "its size, 0"
-    if why:
-        ends_by = f"{names.PROGRAM} resume {view.name} -n {view.namespace}"
-        yield Suspend(by="user", why=why, ends_by=ends_by)
+        yield _suspend(view, f"annotation {names.SUSPEND}")
+
+
+def of_size(view: JobView) -> Iterable[Suspend]:
+    """Yield a wish while the size 0 suspends the job; every other reason is told before it."""
+    if view.facts.is_at_zero:
+        yield _suspend(view, BY_SIZE)
+
+
+def _suspend(view: JobView, why: str) -> Suspend:
+    ends_by = f"{names.PROGRAM} resume {view.name} -n {view.namespace}"
+    return Suspend(by="user", why=why, ends_by=ends_by)
 
 
 def size_before(view: JobView) -> int:
@@ -48,7 +56,8 @@ def size_before(view: JobView) -> int:
     """
     last = view.memory.scale.after if view.memory.scale else 0
     least = view.policy.min_replicas or 1
-    return view.facts.size_down(max(last, least))
+    most = view.policy.max_replicas or last
+    return view.facts.size_down(max(min(last, most), least))
 
 
 def size(view: JobView) -> int:

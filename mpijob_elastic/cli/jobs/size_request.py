@@ -145,8 +145,10 @@ def _refuse_blind(view: JobView) -> None:
 
 def _refuse_held(view: JobView, state: JobState) -> None:
     """Raise Refused if the job may not run now, so that waiting would not end."""
+    stop = state.wishes.suspended_by
     # Another size than 0 is what resumes a job at zero.
-    stop = "" if view.facts.is_at_zero and not view.policy.suspend else state.wishes.suspended_by
+    if stop == suspend.BY_SIZE:
+        stop = ""
     hold = state.wishes.held.get(names.launcher(view.name))
     how = f"does not run yet, because {hold}" if hold else ""
     if stop:

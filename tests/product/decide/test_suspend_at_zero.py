@@ -155,6 +155,9 @@ def test_the_user_reads_why_and_how_it_goes_on() -> None:
             {"memory": BEFORE, "policy": Policy(min_replicas=4)}, 4, id="raised meanwhile"
         ),
         pytest.param({"memory": BEFORE, "sizes": (2, 4)}, 2, id="not allowed any more"),
+        pytest.param(
+            {"memory": BEFORE, "policy": Policy(max_replicas=2)}, 2, id="lowered meanwhile"
+        ),
     ],
 )
 def test_the_size_before_is_remembered(facts: dict[str, Any], size: int) -> None:
