@@ -76,7 +76,7 @@ ROWS: dict[str, Object] = {
         "volumes": [{"name": "data", "image": {"reference": "data:test"}}],
     },
     "`resizePolicy`": main(
-        resizePolicy=[{"resourceName": "cpu", "restartPolicy": "NotRequired"}],
+        resizePolicy=[{"resourceName": "cpu", "restartPolicy": "RestartContainer"}],
         resources={"requests": {"cpu": "1"}},
     ),
     "`appArmorProfile`": {

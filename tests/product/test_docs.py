@@ -66,7 +66,7 @@ OURS_WRITTEN = {
     names.MEMORY,
     names.HISTORY,
 }
-OURS_WRITTEN |= {EVICTION_MARK, SPEC_DIGEST, DOMAIN}
+OURS_WRITTEN |= {EVICTION_MARK, SPEC_DIGEST, DOMAIN, names.PUT_BACK}
 FOLDERS = "mpijob_elastic|webhook|upgrade|lab|bench|tests"
 
 

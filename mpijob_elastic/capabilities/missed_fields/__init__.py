@@ -71,8 +71,8 @@ class MissedFields(Capability):
                 yield warning(
                     "TemplateFieldsMissed",
                     f"{listed(lacking)} made without {listed(fields)} of its template: the "
-                    f"webhook {names.WEBHOOK} was away, or the field is newer than the pod. A "
-                    "worker that is deleted comes back with the fields",
+                    f"webhook {names.WEBHOOK} was away, or the template had no such field then. "
+                    "A worker that is deleted comes back with the fields",
                 )
 
 
