@@ -271,9 +271,10 @@ class Writer:
     async def _refresh(self, view: JobView, action: RefreshLauncher) -> None:
         """Touch the launcher.
 
-        A refusal is remembered and not raised, so that the refusal holds up no other action.
+        A refusal is remembered and not raised, so that the refusal holds up no other action. Errors
+        that are raised say nothing of it, so earlier refusals still count.
         """
-        self._refused.pop((view.namespace, view.name), None)
+        job = (view.namespace, view.name)
         try:
             await self._patch(view, action)
         except errors.ApiError as error:
@@ -282,7 +283,9 @@ class Writer:
             log.warning("%s/%s is not touched: %s", view.namespace, action.ref.name, error)
             change = action.text.partition("@")[0]
             refused = RefusedTouch(change=change, tries=action.tries, reason=error.message)
-            self._refused[view.namespace, view.name] = refused
+            self._refused[job] = refused
+        else:
+            self._refused.pop(job, None)
 
     async def _delete_launcher(self, view: JobView, action: DeleteLauncher) -> None:
         if action.suspends and not await self.recheck.suspended(view):

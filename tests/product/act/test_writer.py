@@ -46,7 +46,7 @@ from mpijob_elastic.model.memory import Tries
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import NOW, but, config, job, launcher, pods, ref, worker
 from tests.doubles.api import Object, TinyApi, merged
-from tests.faults.faults import Answer, writes
+from tests.faults.faults import Answer, Reset, writes
 from tests.faults.proxy import FaultProxy
 from tests.kinds import kinds
 from tests.product.act.writes import NOTE, Answered, Everything, Taken, is_there, writer_of
@@ -398,7 +398,11 @@ async def test_refused_touches_in_a_row_are_counted_and_forgotten_with_the_first
             await writer.perform(view, touch(view, at=NOW + LATER * count))
         view = writer.informed(VIEW)
         assert view.launcher.refused.tries.count == count
-    last = touch(view, at=NOW + 3 * LATER)
+    # An API server that gives up may also close the connection.
+    with proxy.inject(Reset(), on=writes), pytest.raises(errors.Unreachable):
+        await writer.perform(view, touch(view, at=NOW + LATER * 3))
+    assert writer.informed(VIEW) == view
+    last = touch(view, at=NOW + LATER * 4)
     shown = {"resourceVersion": "8", "annotations": {names.REFRESHED: last.text}}
     with proxy.inject(Answered(body={"kind": "Pod", "metadata": shown}), on=writes):
         await writer.perform(view, last)

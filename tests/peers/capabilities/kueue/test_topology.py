@@ -46,8 +46,14 @@ async def assigning(cluster: Cluster, client: ApiWriter, namespace: str) -> Asyn
     await remove_nodes(client, namespace)
 
 
-def used(*states: State) -> Counter[str]:
+def has_nodes(state: State) -> bool:
+    """Tell whether each worker has a node; one that was just made waits for it at its gate."""
+    return all("nodeName" in pod["spec"] for pod in state.workers.values())
+
+
+async def used(*jobs: Job) -> Counter[str]:
     """Return how many workers each node has; each worker is where its selector says."""
+    states = [await job.until(has_nodes, "a node for each worker") for job in jobs]
     pods = [pod["spec"] for state in states for pod in state.workers.values()]
     assert all(spec["nodeSelector"][HOSTNAME] == spec["nodeName"] for spec in pods)
     return Counter(spec["nodeName"] for spec in pods)
@@ -70,11 +76,13 @@ async def test_two_jobs_of_four_fill_two_nodes_of_four_and_replacements_get_node
         job_labels=labels,
     )
     full = {f"{job.namespace}-0": 4, f"{job.namespace}-1": 4}
-    assert used(before, await other.settled(4)) == full
+    await other.settled(4)
+    assert await used(job, other) == full
     for name in job.workers(1, 3):  # of the base, and an extra
         await client.delete_object(resources.PODS.path(job.namespace, name))
     await job.replaced(before, *job.workers(1, 3))
-    assert used(await job.settled(4), await other.state()) == full
+    await job.settled(4)
+    assert await used(job, other) == full
     # An extra asks for the domain of the base, where its template requires one.
     asked = (await workloads(other))["other-worker-3"]["spec"]["podSets"][0]
     assert asked["topologyRequest"] == {"required": POOL}
@@ -103,9 +111,10 @@ async def test_workers_of_a_node_that_is_gone_start_where_kueue_assigns_them_ins
         job_labels={LABEL_QUEUE: assigning},
     )
     before = await job.settled(3)
-    assert used(before) == {first: 3}
+    assert await used(job) == {first: 3}
     await gpus(client, second, 4)
     await asyncio.sleep(1)  # Kueue sees these GPUs
     await client.delete_object(resources.NODES.path(None, first))
     await job.replaced(before, *job.workers(0, 1, 2))
-    assert used(await job.settled(3)) == {second: 3}
+    await job.settled(3)
+    assert await used(job) == {second: 3}
