@@ -36,6 +36,9 @@ READ = {
     "PodSpec.schedulingGates": list[SchedulingGate],
     "PodSpec.schedulingGroup": SchedulingGroup,
 }
+_RESIZE_POLICY = "Container.resizePolicy"
+# The policies of a replica spec by which its containers restart; without one they do not.
+_RESTARTS = ("Always", "OnFailure")
 _CLAIMS, _RESOURCE_CLAIMS = "ResourceRequirements.claims", "PodSpec.resourceClaims"
 _ROLES = {names.ROLE_LAUNCHER: "Launcher", names.ROLE_WORKER: "Worker"}
 # The operations of the table: the field is added, or the item that should have the field is
@@ -223,14 +226,18 @@ _decoder = msgspec.json.Decoder(_Job)
 
 
 def templates(job: MPIJob) -> Mapping[str, Any]:
-    """Return the spec of each pod template of a job, by role, as it was sent."""
+    """Return the spec of each pod template of a job, by role, with the operator's restartPolicy."""
     spec = _decoder.decode(job.text).spec or _Spec()
     replicas = spec.mpi_replica_specs or _Replicas()
     by_role = {names.ROLE_LAUNCHER: replicas.launcher, names.ROLE_WORKER: replicas.worker}
-    return {
-        role: ((replica.template if replica else None) or _Template()).spec
-        for role, replica in by_role.items()
-    }
+    found: dict[str, Any] = {}
+    for role, replica in by_role.items():
+        template = replica.template if replica else None
+        found[role] = template.spec if template else None
+        if isinstance(found[role], dict):
+            # [operator] The policy of the replica spec counts, and not that of the template.
+            found[role]["restartPolicy"] = job.restart_policy(role)
+    return found
 
 
 def lost_by_role(specs: Mapping[str, Any]) -> Mapping[str, list[Lost]]:
@@ -264,6 +271,7 @@ def sort(specs: Mapping[str, Any]) -> Sorted:
     for role, fields in lost_by_role(specs).items():
         for one in fields:
             why, _ = one.faults()
+            why = why or _refusal(one, specs[role])
             left -= len(one.value)
             if left < 0:
                 why = f"the templates have more than {MOST_BYTES:,} bytes of such fields"
@@ -279,6 +287,17 @@ def sort(specs: Mapping[str, Any]) -> Sorted:
         good={role: tuple(found) for role, found in good.items()},
         bad={role: tuple(found) for role, found in bad.items()},
     )
+
+
+def _refusal(one: Lost, spec: Any) -> str:
+    """Return why the API server would refuse a pod that has its field back; "" if it would not.
+
+    [v1.37.2] A container of a pod that never restarts cannot be restarted to resize it.
+    """
+    restarts = spec.get("restartPolicy") in _RESTARTS
+    if one.row.known_as == _RESIZE_POLICY and not restarts and b'"RestartContainer"' in one.value:
+        return "only NotRequired is possible in a pod that never restarts"
+    return ""
 
 
 def _unclaimed(fields: Sequence[Lost]) -> list[Lost]:

@@ -76,7 +76,7 @@ ROWS: dict[str, Object] = {
         "volumes": [{"name": "data", "image": {"reference": "data:test"}}],
     },
     "`resizePolicy`": main(
-        resizePolicy=[{"resourceName": "cpu", "restartPolicy": "RestartContainer"}],
+        resizePolicy=[{"resourceName": "cpu", "restartPolicy": "NotRequired"}],
         resources={"requests": {"cpu": "1"}},
     ),
     "`appArmorProfile`": {

@@ -322,6 +322,20 @@ def told(made: Object, old: Object | None = None) -> list[str]:
     return [text for text in said if re.search("template.spec|drops|annotate the job", text)]
 
 
+def resized(how: str) -> Object:
+    return {**CONTAINER, "resizePolicy": [{"resourceName": "cpu", "restartPolicy": how}]}
+
+
+@pytest.mark.parametrize(("restarts", "come_back"), [("OnFailure", True), ("Never", False)])
+def test_a_container_is_resized_by_a_restart_only_in_a_pod_that_restarts(
+    restarts: str, come_back: bool
+) -> None:
+    made = job({"containers": [resized("RestartContainer")]})
+    made["spec"]["mpiReplicaSpecs"]["Worker"]["restartPolicy"] = restarts
+    [container] = spec_of(restored(worker_of(made), made))["containers"]
+    assert ("resizePolicy" in container) is come_back
+
+
 @pytest.mark.parametrize(
     ("template", "said"),
     [
@@ -335,6 +349,8 @@ def told(made: Object, old: Object | None = None) -> list[str]:
             {"containers": [{**CONTAINER, "startupProbe": {**PROBE, "failureTreshold": 1}}]},
             "startupProbe.failureTreshold: Kubernetes v1.37.2 does not know this field",
         ),
+        ({"containers": [resized("NotRequired")]}, ""),
+        ({"containers": [resized("RestartContainer")]}, "resizePolicy stays dropped: only Not"),
         ({"overhead": {"cpu": "1"}}, "overhead: mpi-operator v0.2.3 drops this field"),
         ({"schedulingGates": [{"name": "a.com/b"}]}, "removes its gates (a.com/b)"),
         (
