@@ -135,9 +135,13 @@ CERTIFICATE_SECRET = "mpijob-elastic-webhook-certificates"  # noqa: S105 - an ob
 WEBHOOK_CONFIGURATION = "mpijob-elastic"
 # The webhook is not called for a namespace that has this label set to "disabled".
 NAMESPACE_OPT_OUT = f"{PREFIX}injection"
+# The same for the one hook that gives new jobs a queue.
+NO_DEFAULT_QUEUE = f"{PREFIX}default-queue"
 
 PATH_MUTATE = "/mutate"
 PATH_VALIDATE = "/validate"
+# Its hook has namespaces of its own.
+PATH_DEFAULT_QUEUE = "/default-queue"
 # A secret follows this path, and only the configuration of this hook has it, because the answer to
 # a review there changes a pod.
 PATH_EVICT = "/evict/"

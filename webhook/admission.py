@@ -112,9 +112,13 @@ class Admission:
 
     def application(self) -> web.Application:
         """Return the paths that the webhook configurations name."""
-        mutating, validating = handlers.mutating(self.context), handlers.validating(self.context)
+        tables = {
+            names.PATH_MUTATE: handlers.mutating(self.context),
+            names.PATH_DEFAULT_QUEUE: handlers.queueing(self.context),
+            names.PATH_VALIDATE: handlers.validating(self.context),
+        }
         application = web.Application()
-        for path, table in ((names.PATH_MUTATE, mutating), (names.PATH_VALIDATE, validating)):
+        for path, table in tables.items():
             application.router.add_post(path, partial(self._respond, partial(_by, table)))
         application.router.add_post(f"{names.PATH_EVICT}{{secret}}", self._respond_in_secret)
         return application

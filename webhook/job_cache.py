@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from mpijob_elastic import capabilities
 from mpijob_elastic.admission import budgets, parking, size
-from mpijob_elastic.admission.interface import Lookup
+from mpijob_elastic.admission.interface import LookedUp, Lookup
 from mpijob_elastic.admission.size import QuotaFacts
 from mpijob_elastic.capabilities import admission
 from mpijob_elastic.kube.meta import KubeObject
@@ -44,10 +44,8 @@ class Watched(Lookup):
             for resource, read in watched.items()
         }
         self._named = {
-            resource: WhileServed(
-                client, resource, WatchCache(client, resource, decode=read, random=random)
-            )
-            for resource, read in admission.WATCHES
+            each.resource: _while_served(client, each, namespaces=namespaces, random=random)
+            for each in admission.WATCHES
         }
         self._served = {resource: Served(client, resource) for resource in admission.SERVED}
 
@@ -68,15 +66,15 @@ class Watched(Lookup):
             raise LookupError
         return known
 
-    def named(self, resource: Resource, name: str) -> KubeObject | None:
-        """Return a cluster-wide object, None if there is none.
+    def named(self, resource: Resource, name: str, namespace: str = "") -> KubeObject | None:
+        """Return the object of that name, None if there is none; "": it is cluster-wide.
 
         Raises LookupError while they cannot be read.
         """
         watched = self._named[resource]
         if not watched.known:
             raise LookupError
-        found: KubeObject | None = watched.cache.store.get("", name)
+        found: KubeObject | None = watched.cache.store.get(namespace, name)
         return found
 
     def within(self, resource: Resource, namespace: str) -> list[KubeObject]:
@@ -97,3 +95,20 @@ class Watched(Lookup):
                 group.create_task(cache.run())
             for asked in self._served.values():
                 group.create_task(asked.run())
+
+
+def _while_served(
+    client: ApiReader, looked_up: LookedUp, *, namespaces: Sequence[str], random: Random
+) -> WhileServed:
+    """Return the watch of what a capability looks up; `namespaces`: those that are covered."""
+    selector = f"metadata.name={looked_up.name}" if looked_up.name else None
+    make = partial(
+        WatchCache[KubeObject],
+        client,
+        looked_up.resource,
+        decode=looked_up.read,
+        random=random,
+        field_selector=selector,
+    )
+    covered = namespaces if looked_up.is_namespaced else ()
+    return WhileServed(client, looked_up.resource, watches(make, covered))

@@ -17,6 +17,19 @@ from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
 
 
+@dataclass(frozen=True, kw_only=True)
+class LookedUp:
+    """Objects that a capability looks up by name, while their resource is served."""
+
+    resource: Resource
+    #: Reads the JSON of an object.
+    read: Callable[[bytes], KubeObject]
+    #: The only name that is looked up; "" for every name.
+    name: str = ""
+    #: Each of them is in a namespace; otherwise they are cluster-wide.
+    is_namespaced: bool = False
+
+
 class Lookup:
     """Lookups in the cluster's last known state.
 
@@ -28,8 +41,8 @@ class Lookup:
         """Tell whether the API serves a resource."""
         raise LookupError
 
-    def named(self, _resource: Resource, _name: str) -> KubeObject | None:
-        """Return the cluster-wide object of that name, None if there is none."""
+    def named(self, _resource: Resource, _name: str, _namespace: str = "") -> KubeObject | None:
+        """Return the object of that name, None if there is none; "": it is cluster-wide."""
         raise LookupError
 
     def within(self, _resource: Resource, _namespace: str) -> Iterable[KubeObject]:
@@ -42,6 +55,14 @@ class CapabilityAdmission:
 
     def patched(self, _pod: AdmittedPod, _job: JobFacts, _lookup: Lookup) -> Patch:
         """Return the patch for a new launcher or worker; `_job`: the MPIJob as last seen."""
+        return ()
+
+    def names_queue(self, _job: MPIJob) -> bool:
+        """Tell whether a new MPIJob belongs to a queue, or a quota, that this capability knows."""
+        return False
+
+    def default_queue(self, _job: MPIJob, _new: JobFacts, _lookup: Lookup) -> Patch:
+        """Return the patch that puts a new MPIJob, which names no queue, into one."""
         return ()
 
     def refusals(

@@ -40,7 +40,7 @@ _ALLOWED = re.compile(
     r"|/status/replicaStatuses/Worker/selector"
     r"|/spec/(?:activeDeadline|terminationGracePeriod)Seconds"
     r"|/spec/schedulingGates(?:/-)?"
-    rf"|/metadata/labels/{_KEY}|/metadata/annotations(?:/{_KEY})?"
+    rf"|/metadata/(?:labels|annotations)(?:/{_KEY})?"
     r"|/spec/schedulerName|/spec/schedulingGroup"
     r"|/spec/(?:initC|c)ontainers/(?:0|[1-9][0-9]*)/resources"
     r"|/spec(?:/(?:initC|c)ontainers/(?:0|[1-9][0-9]*))?/securityContext(?:/seccompProfile)?"
@@ -69,6 +69,16 @@ def labelling(key: str, value: str) -> Patch:
     Raises `ForeignField` if `key` is malformed.
     """
     return adding(at=f"/metadata/labels/{_escaped(key)}", value=value)
+
+
+def labelling_new(found: Mapping[str, str], key: str, value: str) -> Patch:
+    """Return a patch that sets a label of an object whose labels are `found`, if it has any.
+
+    Raises `ForeignField` as `labelling` does.
+    """
+    if not found:
+        return adding(at="/metadata/labels", value={key: value})
+    return labelling(key, value)
 
 
 def annotating(found: Mapping[str, str], wanted: Mapping[str, str]) -> Patch:

@@ -7,21 +7,28 @@ come from `CapabilityFacts.findings`.
 from collections.abc import Callable
 
 from mpijob_elastic.admission.allowed_sizes import SizesAdmission
-from mpijob_elastic.admission.interface import CapabilityAdmission, ReviewContext, ReviewHook
+from mpijob_elastic.admission.interface import (
+    CapabilityAdmission,
+    LookedUp,
+    ReviewContext,
+    ReviewHook,
+)
 from mpijob_elastic.admission.parking import ParkingAdmission
 from mpijob_elastic.capabilities.disruption.hook import Evictions
 from mpijob_elastic.capabilities.gangs.admission import SERVED as POD_GROUPS
 from mpijob_elastic.capabilities.gangs.admission import WATCHED as VOLCANO_QUEUES
 from mpijob_elastic.capabilities.gangs.admission import GangAdmission
+from mpijob_elastic.capabilities.kube_queue.admission import KubeQueueAdmission
 from mpijob_elastic.capabilities.kueue.admission import TAKEN as QUEUE_LABELS
+from mpijob_elastic.capabilities.kueue.admission import WATCHED as LOCAL_QUEUES
 from mpijob_elastic.capabilities.kueue.admission import KueueAdmission
 from mpijob_elastic.capabilities.run_policy.admission import RunPolicyAdmission
-from mpijob_elastic.kube.meta import KubeObject
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.writer import ApiWriter
 
 ALL: tuple[CapabilityAdmission, ...] = (
     RunPolicyAdmission(),
+    KubeQueueAdmission(),
     KueueAdmission(),
     GangAdmission(),
     SizesAdmission(),
@@ -29,8 +36,8 @@ ALL: tuple[CapabilityAdmission, ...] = (
 )
 # How labels of pods begin that another program reads as its own, and writes at admission.
 TAKEN: tuple[str, ...] = (QUEUE_LABELS,)
-# The cluster-wide resources that capabilities look up, with the readers of their JSON.
-WATCHES: tuple[tuple[Resource, Callable[[bytes], KubeObject]], ...] = (VOLCANO_QUEUES,)
+# The objects that capabilities look up.
+WATCHES: tuple[LookedUp, ...] = (VOLCANO_QUEUES, LOCAL_QUEUES)
 # The resources of which capabilities ask if they are served.
 SERVED: tuple[Resource, ...] = (*POD_GROUPS,)
 # Hooks answer reviews at a secret path, because their answers change an object.

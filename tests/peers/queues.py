@@ -28,10 +28,11 @@ def flavor_and_class(cluster: Cluster) -> None:
         kubectl_until_done(cluster, "apply", "-f", "-", stdin=json.dumps(item), patience=PATIENCE)
 
 
-def queue_of_four(cluster: Cluster, namespace: str) -> str:
-    """Make the example's queue with its four GPUs, of this namespace alone; return the value of the label."""
+def queue_of_four(cluster: Cluster, namespace: str, name: str = "team") -> str:
+    """Make the example's queue with its four GPUs, of this namespace alone; return the value of the label, `name`."""
     items = example("queues")
     team, local = items["ClusterQueue"], items["LocalQueue"]
+    local["metadata"]["name"] = name
     team["metadata"]["name"] = local["spec"]["clusterQueue"] = local["metadata"]["namespace"] = (
         namespace
     )
@@ -39,5 +40,4 @@ def queue_of_four(cluster: Cluster, namespace: str) -> str:
         item["apiVersion"] = API
         # Kueue's webhooks may not answer yet.
         kubectl_until_done(cluster, "apply", "-f", "-", stdin=json.dumps(item), patience=PATIENCE)
-    name: str = local["metadata"]["name"]
     return name

@@ -209,7 +209,7 @@ def test_each_annotation_of_users_is_in_the_first_table_and_no_other() -> None:
 
 
 def test_annotations_that_pages_name_exist() -> None:
-    ours = {*OURS_WRITTEN, names.NAMESPACE_OPT_OUT}
+    ours = {*OURS_WRITTEN, names.NAMESPACE_OPT_OUT, names.NO_DEFAULT_QUEUE}
     known = capabilities.KEYS | ours | names.GATES
     for page in (ROOT / "README.md", *DOCS.glob("*.md")):
         named = set(

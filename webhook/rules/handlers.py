@@ -113,6 +113,21 @@ def _job_created(request: Request) -> Verdict:
     return Verdict(patch=json_patch.annotating(job.metadata.annotations, marks))
 
 
+def queueing(context: ReviewContext) -> Mapping[Kind, Handler]:
+    """Return the handlers for /default-queue."""
+    return {_kind(CREATE, MPI_JOBS): partial(_default_queue, context)}
+
+
+def _default_queue(context: ReviewContext, request: Request) -> Verdict:
+    """Return the patch that puts a new job into the queue of those that name none."""
+    job = mpijob.decode(request.object)
+    if any(one.names_queue(job) for one in context.rooms):
+        return review.UNCHANGED
+    facts = capabilities.of(job)
+    changes = [one.default_queue(job, facts, context.lookup) for one in context.rooms]
+    return Verdict(patch=tuple(chain.from_iterable(changes)))
+
+
 def _pod_created(context: ReviewContext, request: Request, *, taken: tuple[str, ...]) -> Verdict:
     pod = _pods.decode(request.object)
     owner = pod.metadata.controller

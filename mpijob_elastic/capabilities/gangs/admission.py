@@ -6,7 +6,7 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.admission import json_patch
-from mpijob_elastic.admission.interface import CapabilityAdmission, Lookup
+from mpijob_elastic.admission.interface import CapabilityAdmission, LookedUp, Lookup
 from mpijob_elastic.admission.json_patch import Patch
 from mpijob_elastic.admission.mutate import AdmittedPod, role_of
 from mpijob_elastic.admission.review import Refusal
@@ -32,6 +32,9 @@ _MARKS = {
     gang.KOORDINATOR_GANG: gang.KOORDINATOR,
 }
 
+# How a job, or a pod, names its queue or its quota.
+_QUEUES = (gang.VOLCANO_QUEUE, gang.KOORDINATOR_QUOTA, kai.QUEUE)
+
 
 class Status(msgspec.Struct, frozen=True):
     """The status of a queue of Volcano."""
@@ -52,8 +55,8 @@ read_queue = msgspec.json.Decoder(VolcanoQueue).decode
 
 # What it asks if it is served.
 SERVED = gang.POD_GROUPS[gang.KUBERNETES]
-# What it looks up in the whole cluster, and the reader of its JSON.
-WATCHED = (gang.VOLCANO_QUEUES, read_queue)
+# What it looks up in the whole cluster.
+WATCHED = LookedUp(resource=gang.VOLCANO_QUEUES, read=read_queue)
 
 
 class GangAdmission(CapabilityAdmission):
@@ -84,6 +87,18 @@ class GangAdmission(CapabilityAdmission):
         if marks.group and pod.spec.scheduling_group is None and _has_pod_groups(asked, lookup):
             patch += json_patch.grouping(marks.group)
         return patch
+
+    def names_queue(self, job: MPIJob) -> bool:
+        """Tell whether a job names a queue or a quota of a scheduler, or is scheduled by KAI.
+
+        KAI puts each of its jobs into a queue.
+        """
+        if kai.schedules(job):
+            return True
+        said = [job.metadata.labels, job.metadata.annotations]
+        for role in (names.ROLE_LAUNCHER, names.ROLE_WORKER):
+            said += [job.pod_labels(role), job.pod_annotations(role)]
+        return any(texts.get(key) for texts in said for key in _QUEUES)
 
     def refusals(
         self, job: MPIJob, new: JobFacts, old: JobFacts | None, lookup: Lookup

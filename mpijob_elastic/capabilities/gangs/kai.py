@@ -18,6 +18,8 @@ from mpijob_elastic.model.mpijob import MPIJob
 
 # [kai] In `schedulerName` of a template.
 SCHEDULER = "kai-scheduler"
+# [kai] A label of an MPIJob or of its pods, written by users.
+QUEUE = "kai.scheduler/queue"
 # [kai] On an MPIJob, written by users: how long fewer pods than the gang may run; below 0 for ever.
 STALENESS = "kai.scheduler/staleness-grace-period"
 # [kai] On a pod: those with the highest number are taken last.
@@ -28,6 +30,12 @@ _UNREAD = (
     f"mpi-operator v0.2.3 ignores {_POLICY} of spec.runPolicy; for a gang annotate the job "
     f"{names.PREFIX}gang"
 )
+
+
+def schedules(job: MPIJob) -> bool:
+    """Tell whether a template names KAI."""
+    roles = (names.ROLE_LAUNCHER, names.ROLE_WORKER)
+    return any(job.pod(role).scheduler_name == SCHEDULER for role in roles)
 
 
 def findings(job: MPIJob, about: JobFacts) -> Iterator[str]:

@@ -27,6 +27,9 @@ from mpijob_elastic.model.mpijob import MPIJob
 # On an MPIJob, written by users.
 LABEL_QUEUE = "kueue.x-k8s.io/queue-name"
 LABEL_PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
+# The LocalQueue of a new job without the first label, where its namespace has such a LocalQueue;
+# for its own kinds of jobs Kueue does this by default since 0.12.
+DEFAULT_QUEUE = "default"
 # The WorkloadPriorityClass of a job without that label, where the class exists; for its own kinds
 # of jobs Kueue does this by default since 0.20.
 DEFAULT_PRIORITY_CLASS = "default"
@@ -44,6 +47,9 @@ LABEL_JOB_UID = "kueue.x-k8s.io/job-uid"
 WORKLOADS = Resource(group="kueue.x-k8s.io", version="v1beta2", plural="workloads", kind="Workload")
 FLAVORS = Resource(
     group="kueue.x-k8s.io", version="v1beta2", plural="resourceflavors", kind="ResourceFlavor"
+)
+LOCAL_QUEUES = Resource(
+    group="kueue.x-k8s.io", version="v1beta2", plural="localqueues", kind="LocalQueue"
 )
 WORKLOAD_PRIORITIES = Resource(
     group="kueue.x-k8s.io",

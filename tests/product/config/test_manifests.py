@@ -12,6 +12,7 @@ from mpijob_elastic import __version__, names
 from mpijob_elastic.act import launcher_execs, worker_probes
 from mpijob_elastic.capabilities.autoscaling.facts import SCALE_TIMEOUT
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
+from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.capabilities.kueue.topology import DOMAIN
 from mpijob_elastic.cli import app
 from mpijob_elastic.decide import frozen_execs
@@ -256,3 +257,29 @@ def test_each_webhook_asks_only_about_the_namespaces_that_are_given(kind: str) -
     assert {(rule["key"], rule["operator"]) for rule in rules} == {
         ("kubernetes.io/metadata.name", "In")
     }
+
+
+def test_a_namespace_that_takes_no_default_queue_keeps_the_other_hooks() -> None:
+    configuration = one(
+        overlays.DEFAULT, "MutatingWebhookConfiguration", names.WEBHOOK_CONFIGURATION
+    )
+    asking = [
+        hook["clientConfig"]["service"]["path"]
+        for hook in configuration["webhooks"]
+        if {"key": names.NO_DEFAULT_QUEUE, "operator": "NotIn", "values": ["disabled"]}
+        in hook["namespaceSelector"]["matchExpressions"]
+    ]
+    assert asking == [names.PATH_DEFAULT_QUEUE]
+
+
+def test_only_jobs_without_the_label_of_kueue_are_asked_about() -> None:
+    configuration = one(
+        overlays.DEFAULT, "MutatingWebhookConfiguration", names.WEBHOOK_CONFIGURATION
+    )
+    [asking] = [
+        hook
+        for hook in configuration["webhooks"]
+        if hook["clientConfig"]["service"]["path"] == names.PATH_DEFAULT_QUEUE
+    ]
+    [condition] = asking["matchConditions"]
+    assert f"'{LABEL_QUEUE}' in object.metadata.labels" in condition["expression"]

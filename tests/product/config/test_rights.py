@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from mpijob_elastic import names
+from mpijob_elastic.capabilities.kueue.facts import DEFAULT_QUEUE, LOCAL_QUEUES
 from mpijob_elastic.install import overlays
 from mpijob_elastic.install.objects import Manifest
 from mpijob_elastic.install.overlays import Overlay
@@ -56,6 +57,14 @@ def test_in_one_namespace_the_webhook_knows_jobs_and_quotas_of_that_one() -> Non
         assert rest == more
 
 
+@pytest.mark.parametrize("overlay", RENDERED)
+def test_local_queues_only_by_the_name_that_the_webhook_watches(overlay: str) -> None:
+    found = [rule for rule in rules(overlay) if LOCAL_QUEUES.plural in rule["resources"]]
+    assert {(*rule["resourceNames"], *rule["verbs"]) for rule in found} == {
+        (DEFAULT_QUEUE, "list", "watch")
+    }
+
+
 @pytest.mark.parametrize("more", [(), (Overlay.SINGLE_NAMESPACE,)])
 def test_with_cert_manager_the_webhook_only_reads(more: tuple[Overlay, ...]) -> None:
     manifests = {
@@ -77,6 +86,7 @@ def test_with_cert_manager_the_webhook_only_reads(more: tuple[Overlay, ...]) -> 
         "resourcequotas",
         "limitranges",
         "poddisruptionbudgets",
+        "localqueues",
     }
     assert {verb for rule in rules for verb in rule["verbs"]} == {"get", "list", "watch"}
 

@@ -114,14 +114,15 @@ async def test_only_trouble_of_the_api_server_is_waited_for(
 
 MANIFEST = Path(__file__).parents[3] / "config" / "base" / "webhook-configurations.yaml"
 MUTATING, VALIDATING = yaml.safe_load_all(MANIFEST.read_text())
-STATUS, SIZES, NEW_JOBS, WORKERS = MUTATING["webhooks"][2:]
+STATUS, SIZES, NEW_JOBS, DEFAULT_QUEUES, WORKERS = MUTATING["webhooks"][2:]
 [EVICTIONS] = VALIDATING["webhooks"][2:]
 HOOKS: list[dict[str, Any]] = [*MUTATING["webhooks"], *VALIDATING["webhooks"]]
 
 
 @pytest.mark.parametrize("hook", HOOKS, ids=[hook["name"] for hook in HOOKS])
 def test_nothing_waits_for_us_and_nothing_is_asked_of_the_system(hook: dict[str, Any]) -> None:
-    seconds = 1 if hook in (STATUS, SIZES, NEW_JOBS, WORKERS, EVICTIONS) else 2
+    quick = (STATUS, SIZES, NEW_JOBS, DEFAULT_QUEUES, WORKERS, EVICTIONS)
+    seconds = 1 if hook in quick else 2
     effects = "NoneOnDryRun" if hook == EVICTIONS else "None"
     assert (hook["failurePolicy"], hook["timeoutSeconds"], hook["sideEffects"]) == (
         "Ignore",
@@ -130,13 +131,16 @@ def test_nothing_waits_for_us_and_nothing_is_asked_of_the_system(hook: dict[str,
     )
     assert hook["matchPolicy"] == "Equivalent"
     assert "caBundle" not in hook["clientConfig"]
+    labels = [names.NAMESPACE_OPT_OUT]
+    if hook == DEFAULT_QUEUES:
+        labels += [names.NO_DEFAULT_QUEUE]
     assert hook["namespaceSelector"]["matchExpressions"] == [
         {
             "key": "kubernetes.io/metadata.name",
             "operator": "NotIn",
             "values": ["kube-system", "kube-node-lease", "kube-public", names.NAMESPACE],
         },
-        {"key": names.NAMESPACE_OPT_OUT, "operator": "NotIn", "values": ["disabled"]},
+        *[{"key": label, "operator": "NotIn", "values": ["disabled"]} for label in labels],
     ]
 
 

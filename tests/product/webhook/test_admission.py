@@ -94,15 +94,16 @@ async def server() -> AsyncIterator[Server]:
 
 async def test_each_path_has_its_handlers(server: Server) -> None:
     bad = body(mpi_job(annotations={"mpijob-elastic/enabled": "yes"}))
-    paths = ("/mutate", "/validate")
+    paths = ("/mutate", "/default-queue", "/validate")
     assert ["patch" in await server.reviewed(body(launcher_pod()), path) for path in paths] == [
         True,
         False,
+        False,
     ]
-    assert [(await server.reviewed(bad, path))["allowed"] for path in paths] == [True, False]
+    assert [(await server.reviewed(bad, path))["allowed"] for path in paths] == [True, True, False]
     assert server.counted("patched", kind="Pod", operation="CREATE") == 1
     assert server.counted("rejected", kind="MPIJob", operation="CREATE") == 1
-    assert metric(server.metrics, "mpijob_elastic_webhook_review_seconds_count") == 4
+    assert metric(server.metrics, "mpijob_elastic_webhook_review_seconds_count") == 6
 
 
 async def test_other_paths_and_methods_are_told_so(server: Server) -> None:

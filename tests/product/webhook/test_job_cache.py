@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from mpijob_elastic.capabilities.gangs.facts import KUBERNETES_POD_GROUPS
+from mpijob_elastic.capabilities.kueue.facts import LOCAL_QUEUES
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.meta import KubeObject
@@ -40,6 +41,61 @@ async def test_limits_are_those_of_a_namespace(api: TinyApi, covered: tuple[str,
             watched.within(LIMIT_RANGES, "team")
         running = asyncio.create_task(watched.run())
         assert [one.metadata.name for one in await seen(watched, "team")] == ["of-team"]
+        running.cancel()
+
+
+async def looked_up(watched: Watched, namespace: str) -> KubeObject | None:
+    """The LocalQueue `default` of a namespace, once it can be told."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            try:
+                return watched.named(LOCAL_QUEUES, "default", namespace)
+            except LookupError:
+                await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("covered", [(), NAMESPACES])
+async def test_a_default_queue_is_that_of_its_namespace_and_no_other_is_listed(
+    covered: tuple[str, ...],
+) -> None:
+    listed: set[tuple[str, str]] = set()
+
+    def seen_by_server(sent: Sent) -> None:
+        if sent.path.endswith("/localqueues"):
+            listed.add((sent.path, sent.query.get("fieldSelector", "")))
+
+    async with TinyApi(selects=True) as api:
+        api.objects[f"/apis/{LOCAL_QUEUES.api_version}"] = {"resources": [{"name": "localqueues"}]}
+        for namespace, name in (("team", "default"), ("other", "vision")):
+            where = LOCAL_QUEUES.path(namespace if covered else None)
+            await api.create(where, name, metadata={"namespace": namespace})
+        api.hook = seen_by_server
+        async with await connect(user_agent="test", kubeconfig=api.kubeconfig) as client:
+            watched = Watched(client, namespaces=covered, random=Random(1))
+            with pytest.raises(LookupError):
+                watched.named(LOCAL_QUEUES, "default", "team")
+            running = asyncio.create_task(watched.run())
+            assert await looked_up(watched, "team")
+            for namespace in ("other", "nowhere"):
+                assert watched.named(LOCAL_QUEUES, "default", namespace) is None
+            running.cancel()
+    paths = [LOCAL_QUEUES.path(namespace) for namespace in covered] or [LOCAL_QUEUES.path()]
+    may = {(path, "metadata.name=default") for path in paths}
+    assert listed == may, "it has no right to list others"
+
+
+async def test_without_kueue_no_queue_is_listed(api: TinyApi) -> None:
+    sent: list[str] = []
+    api.hook = lambda request: sent.append(request.path)
+    async with await connect(user_agent="test", kubeconfig=api.kubeconfig) as client:
+        watched = Watched(client, namespaces=(), random=Random(1))
+        running = asyncio.create_task(watched.run())
+        async with asyncio.timeout(PATIENCE):
+            while f"/apis/{LOCAL_QUEUES.api_version}" not in sent or len(sent) < 8:
+                await asyncio.sleep(0.01)
+        with pytest.raises(LookupError):
+            watched.named(LOCAL_QUEUES, "default", "team")
+        assert LOCAL_QUEUES.path() not in sent
         running.cancel()
 
 

@@ -48,7 +48,7 @@ class Seen(Lookup):
     def serves(self, resource: Resource) -> bool:
         return resource in self.served
 
-    def named(self, _resource: Resource, name: str) -> KubeObject | None:
+    def named(self, _resource: Resource, name: str, _namespace: str = "") -> KubeObject | None:
         state = QUEUES.get(name)
         return (
             None
