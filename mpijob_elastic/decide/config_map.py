@@ -63,7 +63,7 @@ def write(state: JobState, config: Config) -> Step[WriteConfig]:
     annotations: dict[str, str] = {}
     for record in records:
         annotations.update(record.annotations)
-    lost = _lost(state, change.removed)
+    lost = lost_ranks.lost(state, change.removed)
     change = replace(change, memory=memory, annotations=annotations, lost=lost)
     return Step(replace(change, notes=tuple(_notes(state, config, change))), wake_at)
 
@@ -305,25 +305,6 @@ def _is_to_go(state: JobState, pod: str) -> bool:
         return not worker.wanted
     index = names.worker_index(pod, job=state.view.name) or 0
     return index not in state.view.wanted
-
-
-def _lost(state: JobState, removed: Iterable[str]) -> tuple[str, ...]:
-    """Return the removed pods that should have stayed.
-
-    Their rank died, or they are not Ready or are gone.
-    """
-    if state.stopped:
-        return ()
-    leave = {worker.name for worker in state.workers if _leaves_as_asked(worker)}
-    stay = {*state.view.wanted_names} - leave
-    return tuple(pod for pod in removed if pod in stay)
-
-
-def _leaves_as_asked(worker: WorkerState) -> bool:
-    """Tell whether a worker leaves the list without a loss: no rank dies that anybody wants."""
-    if worker.rank_lost:
-        return not worker.pod.probe.busy_seen
-    return worker.cause != "" or not worker.wanted
 
 
 def _without_rank(workers: Sequence[WorkerState]) -> Iterable[Note]:

@@ -138,6 +138,25 @@ def tries(state: JobState, removed: Collection[str]) -> Mapping[str, Tries]:
     return counted
 
 
+def lost(state: JobState, removed: Iterable[str]) -> tuple[str, ...]:
+    """Return the pods that leave the list although they should have stayed.
+
+    Their rank died, or they are not Ready or are gone. `removed`: the pods that leave it.
+    """
+    if state.stopped:
+        return ()
+    leave = {worker.name for worker in state.workers if _leaves_as_asked(worker)}
+    stay = {*state.view.wanted_names} - leave
+    return tuple(pod for pod in removed if pod in stay)
+
+
+def _leaves_as_asked(worker: WorkerState) -> bool:
+    """Tell whether a worker leaves the list without a loss: no rank dies that anybody wants."""
+    if worker.rank_lost:
+        return not worker.pod.probe.busy_seen
+    return worker.cause != "" or not worker.wanted
+
+
 def probe(state: JobState) -> Step[ProbeWorkers]:
     """Return the look into the published workers that is due, and when to look next."""
     watched = _watched(state)
