@@ -46,6 +46,27 @@ class PodContainer(Container, frozen=True):
     security_context: dict[str, Any] | None = None
 
 
+class PreferredNodes(Wire, frozen=True):
+    """A term by which a pod prefers nodes."""
+
+    weight: int = 0
+    preference: dict[str, Any] | None = None
+
+
+class NodeAffinity(Wire, frozen=True):
+    """What a pod asks of its node."""
+
+    preferred: list[PreferredNodes] | None = msgspec.field(
+        default=None, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class Affinity(Wire, frozen=True):
+    """Where a pod is to run."""
+
+    node_affinity: NodeAffinity | None = None
+
+
 class AdmittedSpec(Wire, frozen=True):
     """A pod's `spec`."""
 
@@ -60,6 +81,7 @@ class AdmittedSpec(Wire, frozen=True):
     scheduling_gates: list[SchedulingGate] | None = None
     scheduler_name: str = ""
     scheduling_group: SchedulingGroup | None = None
+    affinity: Affinity | None = None
     share_process_namespace: bool | None = None
     host_pid: bool | None = msgspec.field(default=None, name="hostPID")
 

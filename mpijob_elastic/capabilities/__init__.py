@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from mpijob_elastic.capabilities.autoscaling import Autoscaling
 from mpijob_elastic.capabilities.autoscaling.facts import ANNOTATIONS as AUTOSCALING
+from mpijob_elastic.capabilities.avoided_nodes import AvoidedNodes
 from mpijob_elastic.capabilities.disruption import Disruption
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.capabilities.disruption.known_signs import signs
@@ -50,6 +51,8 @@ ALL: tuple[type[Capability], ...] = (
     Autoscaling,
     # A worker that a queue takes back and whose node goes is told of by the queue.
     Disruption,
+    # What becomes of later workers is told after what becomes of those that are there.
+    AvoidedNodes,
     EtOperator,
     # A pod is made again for its fields if nobody has a better reason.
     MissedFields,

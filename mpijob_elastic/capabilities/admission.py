@@ -14,6 +14,7 @@ from mpijob_elastic.admission.interface import (
     ReviewHook,
 )
 from mpijob_elastic.admission.parking import ParkingAdmission
+from mpijob_elastic.capabilities.avoided_nodes.admission import AvoidedNodesAdmission
 from mpijob_elastic.capabilities.disruption.hook import Evictions
 from mpijob_elastic.capabilities.gangs.admission import SERVED as POD_GROUPS
 from mpijob_elastic.capabilities.gangs.admission import WATCHED as VOLCANO_QUEUES
@@ -31,6 +32,7 @@ ALL: tuple[CapabilityAdmission, ...] = (
     KubeQueueAdmission(),
     KueueAdmission(),
     GangAdmission(),
+    AvoidedNodesAdmission(),
     SizesAdmission(),
     ParkingAdmission(),
 )

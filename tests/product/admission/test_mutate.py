@@ -238,8 +238,20 @@ def test_a_config_map_left_alone(change: Callable[[Object], object]) -> None:
 PROFILE = "/spec/initContainers/10/securityContext/seccompProfile"
 
 
+PREFERRED = "/spec/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution"
+
+
 @pytest.mark.parametrize(
-    "at", ["/data/discover_hosts.sh", PROFILE, "/spec/volumes/10/configMap/items/2"]
+    "at",
+    [
+        "/data/discover_hosts.sh",
+        PROFILE,
+        "/spec/volumes/10/configMap/items/2",
+        "/spec/affinity",
+        "/spec/affinity/nodeAffinity",
+        PREFERRED,
+        f"{PREFERRED}/-",
+    ],
 )
 def test_an_addition_to_our_fields(at: str) -> None:
     assert json_patch.adding(at=at, value={"x": 1}) == (
@@ -282,6 +294,9 @@ def test_few_fields_are_replaced(at: str) -> None:
         "/spec/volumes/0/configMap/items/01",
         "/spec/volumes/0/configMap/items/-",
         "/spec/volumes/x/configMap/items/0",
+        f"{PREFERRED}/0",
+        "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution",
+        "/spec/affinity/podAffinity",
         "/metadata/labels/a~1b~1c",
         "/metadata/labels/a~0b",
         "/metadata/annotations/a~1b~1c",

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Scaling
+from mpijob_elastic.capabilities.avoided_nodes.losses import FORGOTTEN_AFTER
 from mpijob_elastic.capabilities.disruption.eviction import Eviction
 from mpijob_elastic.capabilities.gangs.facts import Gang, PodGroup
 from mpijob_elastic.capabilities.kueue.facts import NO_QUEUE, Queue
@@ -42,6 +43,7 @@ from tests.builders import (
     worker,
 )
 from tests.rooms.autoscaling import grown
+from tests.rooms.avoided_nodes import lost_on
 from tests.simulated_writes import apply
 
 T = TypeVar("T")
@@ -145,6 +147,16 @@ def _host(pod: str, random: Random) -> Host:
     return Host(pod=random.choice(["", *MARKS]), incarnation=_number(random))
 
 
+def _with_losses(memory: Memory) -> Memory:
+    """The memory of a job that may have lost workers; like `_eviction` without a draw of the view's own."""
+    random = Random(hash((memory.added_at, memory.removed_at)))
+    if random.random() < 0.7:
+        return memory
+    nodes = {node: random.randint(1, 3) for node in _subset(["n", "n0", "n1"], random)}
+    ago = random.choice([5.0, 60.0, FORGOTTEN_AFTER - 5, FORGOTTEN_AFTER + 5])
+    return msgspec.structs.replace(memory, own={**memory.own, **lost_on(ago=ago, **nodes)})
+
+
 def _number(random: Random) -> int:
     return random.choice([0, 0, 0, 1, 2, 19])
 
@@ -221,7 +233,7 @@ def _config(random: Random) -> Config:
     )
     ours = names.discover_hosts(hosts, slots=slots)
     script = ours if random.random() < 0.8 else random.choice(SCRIPTS)
-    memory = None if random.random() < 0.1 else _memory(random)
+    memory = None if random.random() < 0.1 else _with_losses(_memory(random))
     signed = memory is not None and random.random() < 0.9
     return but(
         config([]),
