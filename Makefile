@@ -99,7 +99,7 @@ campaign: lab-binaries  ## Search for hours for what breaks the product (ARGS="h
 # Ten times as many examples; each capability taken away, and the long model check with refused writes; every write that
 # kills or is refused, where CI strikes an eighth by date; the tests of the lab, which CI runs only when they have changed.
 long: lab-binaries  ## What CI leaves out to be quick: some 50 minutes
-	HYPOTHESIS_PROFILE=long $(PYTEST) $(SPREAD) tests/product -m "hypothesis and not campaign"
+	MPIJOB_ELASTIC_EVERY_WRITE=1 HYPOTHESIS_PROFILE=long $(PYTEST) $(SPREAD) tests/product -m "hypothesis and not campaign"
 	$(PYTEST) $(SPREAD) tests/modelcheck tests/product/test_rooms_apart.py -m campaign
 	MPIJOB_ELASTIC_EVERY_WRITE=1 $(PYTEST) $(SPREAD) tests/lab tests/modelcheck -k "at_any_write or does_not_need or goal_is_reached or one_way_after_another"
 	MPIJOB_ELASTIC_TOOLING=record $(PYTEST) tests/tooling

@@ -48,7 +48,7 @@ QUICK = {
         2_500,
     ),
 }
-# Some ten minutes of CPU together: a run draws a quarter of them by date, and `make long` runs all.
+# Some ten minutes of CPU together: a run draws an eighth of them by date, and `make long` runs all.
 LONG = {
     "three workers, two edits": (Setup(size=3, edits=2, start=2), 5_000),
     "a node goes, one edit": (
@@ -118,7 +118,7 @@ def setups(
     )
 
 
-@setups(long=pytest.mark.thorough, every=4)
+@setups(long=pytest.mark.thorough, every=8)
 def test_nothing_unsafe_happens_and_the_goal_is_reached(setup: Setup, floor: int) -> None:
     controller = Controller(setup=setup)
     graph = explore.explore(setup, controller)

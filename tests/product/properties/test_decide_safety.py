@@ -47,6 +47,7 @@ from tests import rules
 from tests.builders import KUBEXEC, NOW, but
 from tests.examples import share
 from tests.kinds import kinds
+from tests.lab import deaths
 from tests.product.properties.pairs import PAIRS, drawn
 from tests.product.properties.views import (
     cut_off,
@@ -784,7 +785,8 @@ def _settled(one: Worker) -> Worker:
     return but(one, disruption="", unhealthy="", eviction=None)
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
+# Minutes of CPU together: a run draws a third of them by date, and `make long` runs all.
+@pytest.mark.parametrize("pair", deaths.drawn(PAIRS, every=3), ids="-".join)
 @share(0.5)
 @given(seed=st.integers(0, 2**63))
 def test_two_capabilities_on_one_job_keep_the_rules(pair: tuple[str, str], seed: int) -> None:

@@ -28,9 +28,9 @@ pytestmark = [
 def impatient(
     cluster: Cluster, kueue: Kueue, programs: OnDemand, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
-    """Kueue, which waits five seconds for pods, and a second before it tries again."""
+    """Kueue, which waits ten seconds for pods, and a second before it tries again."""
     programs.keep(())  # they look for its definitions when they start
-    waits = {"timeout": "5s", "requeuingStrategy": {"backoffBaseSeconds": 1}}
+    waits = {"timeout": "10s", "requeuingStrategy": {"backoffBaseSeconds": 1}}
     with kueue.serving(
         cluster, tmp_path_factory.mktemp("kueue"), configuration={"waitForPodsReady": waits}
     ):
