@@ -22,6 +22,7 @@ from scripts.matrix import OUTPUT, result  # noqa: E402 - found from the root on
 VERSIONS = ("3.12", "3.13", "3.14")
 PLACES = ROOT / ".venv" / "pythons"
 UV = ROOT / ".venv" / "bin" / "uv"
+OURS = ("--no-deps", "--no-build-isolation", "--editable", ROOT)
 TESTS = ("tests/product", "-m", "not thorough and not campaign", "-n", "2", "--dist", "loadfile")
 
 
@@ -50,6 +51,8 @@ def run(version: str) -> tuple[int, str]:
     for command in (
         [UV, "venv", "--quiet", "--allow-existing", "--python", version, place],
         [UV, "pip", "sync", "--quiet", "--python", python, "--require-hashes", lock],
+        # Some tests look for the executables that an installation makes.
+        [UV, "pip", "install", "--quiet", "--python", python, *OURS],
         [python, "-m", "pytest", *TESTS],
     ):
         done = subprocess.run(
