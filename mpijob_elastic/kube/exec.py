@@ -3,7 +3,8 @@
 The protocol uses a WebSocket. Each message is binary, its first byte a channel: 1 stdout, 2 stderr,
 3 a Status object at the end. v5 differs from v4 only in how a client ends its input, and we send
 none. We ask for v5 first because an API server since 1.30 translates v5 itself instead of passing
-the connection to the kubelet. KEP-4006; k8s.io/apimachinery/pkg/util/remotecommand/constants.go.
+the connection to the kubelet; since 1.36 it passes v5 on to a kubelet that translates it.
+KEP-4006; k8s.io/apimachinery/pkg/util/remotecommand/constants.go.
 """
 
 from __future__ import annotations

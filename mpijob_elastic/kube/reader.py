@@ -216,11 +216,14 @@ class ApiReader:
 
         Raises as `get` does.
         """
+        # [v1.36] An API server may hand the request to the kubelet, headers and all, and a kubelet
+        # answers 406 to the Accept of the other requests.
+        headers = {"Accept": "*/*", **await self.credentials()}
         opening = self._session.ws_connect(
             self.host + path,
             params=query,
             protocols=protocols,
-            headers=await self.credentials(),
+            headers=headers,
             timeout=WEBSOCKET_TIMEOUT,
             server_hostname=self._server_name,
         )

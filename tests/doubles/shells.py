@@ -145,6 +145,9 @@ class Shells:
         """Speak the protocol with a client: a stream of `TinyApi`."""
         if "Upgrade" not in raw.headers:  # after a refusal: which words it has
             return refusal(self._refusal.status, self._refusal.reason, self._refusal.message)
+        if raw.headers.getall("Accept") != ["*/*"]:
+            # [v1.36] The API server passes the request on, and the kubelet has nothing but streams.
+            return web.Response(status=406)
         protocols = raw.headers.get("Sec-WebSocket-Protocol", "")
         asked = Asked.of(
             raw.path, [*raw.query.items()], query=raw.query_string, protocols=protocols

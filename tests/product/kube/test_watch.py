@@ -1,6 +1,7 @@
 """The watch cache against an API server, through everything that can go wrong between them."""
 
 import asyncio
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -205,11 +206,18 @@ async def test_news_of_a_server_that_was_put_back_in_time_does_not_count_as_life
 @pytest.mark.parametrize(
     "hostile",
     [
-        {"spec": DEEP, "status": {"text": ']}]}\\"'}},
-        {"labels": {str(number): "" for number in range(meta.MOST_VALUES + 2)}},
-        {"value": "no number"},
+        pytest.param(
+            {"spec": DEEP, "status": {"text": ']}]}\\"'}},
+            marks=pytest.mark.skipif(
+                sys.version_info >= (3, 13), reason="3.13 reads such an object"
+            ),
+            id="deep",
+        ),
+        pytest.param(
+            {"labels": {str(number): "" for number in range(meta.MOST_VALUES + 2)}}, id="large"
+        ),
+        pytest.param({"value": "no number"}, id="wrong"),
     ],
-    ids=["deep", "large", "wrong"],
 )
 async def test_an_object_that_cannot_be_read_costs_itself_alone(
     api: TinyApi, client: ApiWriter, caplog: pytest.LogCaptureFixture, hostile: dict[str, object]
