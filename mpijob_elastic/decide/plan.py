@@ -245,14 +245,14 @@ def _after_the_list(state: JobState, config: Config) -> list[AnyStep]:
     # A launcher that cannot start is made again; one that runs is never deleted here.
     if not (view.driver_running or suspended):
         steps.append(launcher_start.recreate(state, config))
-    # The notices come before a worker goes, because the webhook reads them for the next pods.
-    steps.append(notices.tell(state))
     # Workers go once they are out of the list that the launcher was shown.
     if state.to_delete:
         steps += _leaving(state)
     # Execs into workers that are gone are ended, so that the driver waits for nobody.
     if view.launcher and view.launcher.held.frozen:
         steps.append(Step(frozen_execs.end(state)))
+    # The notices say what the steps above have left undone.
+    steps.append(notices.tell(state))
     # The launcher of a suspended job goes after the notice, by which the webhook holds the next
     # launcher back.
     if suspended:

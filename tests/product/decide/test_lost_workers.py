@@ -124,7 +124,7 @@ def test_a_worker_that_is_given_up_is_told_and_left_as_it_is_for_an_hour() -> No
     assert given_up(view) == (POD,)
     assert given_up(broken(counted(7))) == given_up(broken(counted(8, uid="before"))) == ()
     assert does(view) == "say WorkerGivenUp; wake 3600"
-    assert does(view, now=NOW + 3600) == "say WorkerGivenUp; delete 1:failed"
+    assert does(view, now=NOW + 3600) == "delete 1:failed; say WorkerGivenUp"
 
 
 def test_running_out_of_memory_is_named_with_what_helps() -> None:

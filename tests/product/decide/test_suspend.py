@@ -101,10 +101,10 @@ def held(*gates: str, **facts: Any) -> Story:
         pytest.param(
             training(min_np_workers=2), "publish 0 1 (Draining)", id="to what its driver needs"
         ),
-        pytest.param(DRAINED, "say Suspended; delete 2:drained 1:drained", id="drained workers go"),
+        pytest.param(DRAINED, "delete 2:drained 1:drained; say Suspended", id="drained workers go"),
         pytest.param(ALONE, AT_ONCE, id="then the launcher, which the job says before"),
         pytest.param(MADE_AGAIN, AT_ONCE, id="what the operator made again waits"),
-        pytest.param(FEWER, "say Suspended; delete 1:idle", id="and goes where it is surplus"),
+        pytest.param(FEWER, "delete 1:idle; say Suspended", id="and goes where it is surplus"),
         pytest.param(training(1), AT_ONCE, id="the last worker cannot drain"),
         pytest.param(training(min_np_workers=3), AT_ONCE, id="training needs all workers"),
         pytest.param(
@@ -119,12 +119,12 @@ def held(*gates: str, **facts: Any) -> Story:
         ),
         pytest.param(
             BLIND_LIST,
-            "touch; say Suspended; delete 2:unused 1:unused",
+            "touch; delete 2:unused 1:unused; say Suspended",
             id="the launcher is to be told",
         ),
         pytest.param(
             BLIND_LIST.launched(refused=WHILE_REFUSED),
-            "say Suspended RefreshRefused; delete 2:unused 1:unused; delete launcher, suspended; wake 2",
+            "delete 2:unused 1:unused; say Suspended RefreshRefused; delete launcher, suspended; wake 2",
             id="it cannot be told, and is not waited for",
         ),
         pytest.param(
@@ -138,16 +138,16 @@ def held(*gates: str, **facts: Any) -> Story:
         pytest.param(
             LISTED, "publish nobody", id="once the launcher has gone the list becomes empty"
         ),
-        pytest.param(EMPTY, "say Suspended; delete 0:suspended", id="and the last workers go"),
+        pytest.param(EMPTY, "delete 0:suspended; say Suspended", id="and the last workers go"),
         pytest.param(
             training(launcher=None, config=config([], hostfile=pods(0, 1, 2)), known=False),
-            "say Suspended; delete 2:suspended 1:suspended 0:suspended",
+            "delete 2:suspended 1:suspended 0:suspended; say Suspended",
             id="without a launcher all go",
         ),
         pytest.param(JUST_MADE, "say Suspended; wake 4", id="a worker that passed by the webhook"),
         pytest.param(
             JUST_MADE.pod(0, created_at=NOW - 5),
-            "say Suspended; delete 0:suspended",
+            "delete 0:suspended; say Suspended",
             id="is replaced at a pace, too",
         ),
         # Their ranks may still run.
@@ -215,7 +215,7 @@ def test_the_launcher_waits_for_workers_that_drain() -> None:
     reminds = "remind of 2 1 by 0.r01 (HostListRepeated)"
     waits = f"{reminds}; say Suspended; probe 2 1; wake 1"
     assert does(view, now=LONG_AGO + 59, but="touch") == waits
-    assert does(view, now=LONG_AGO + 60, but="touch") == "say Suspended; delete 2:timeout 1:timeout"
+    assert does(view, now=LONG_AGO + 60, but="touch") == "delete 2:timeout 1:timeout; say Suspended"
 
 
 @pytest.mark.parametrize(

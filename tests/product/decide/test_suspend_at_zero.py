@@ -74,7 +74,7 @@ BEFORE = Memory(scale=SizeChange(before=0, after=3, at=LONG_AGO))
         pytest.param(
             to_zero(3, min_np_workers=2), "publish 0 1 (Draining)", id="to what its driver needs"
         ),
-        pytest.param(DRAINED, "say Suspended; delete 2:drained 1:drained", id="drained workers go"),
+        pytest.param(DRAINED, "delete 2:drained 1:drained; say Suspended", id="drained workers go"),
         pytest.param(DRAINED.without(1, 2), AT_ONCE, id="then the launcher"),
         pytest.param(to_zero(1), AT_ONCE, id="the last worker cannot drain"),
         pytest.param(
@@ -84,7 +84,7 @@ BEFORE = Memory(scale=SizeChange(before=0, after=3, at=LONG_AGO))
         ),
         pytest.param(
             stopped(worker(0), **ZERO),
-            "say Suspended; delete 0:suspended",
+            "delete 0:suspended; say Suspended",
             id="and the last worker goes",
         ),
         pytest.param(

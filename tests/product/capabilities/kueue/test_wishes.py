@@ -445,7 +445,7 @@ LAST = wanted_back(training(worker(0), found=(), size=1))
             id="an extra that is wanted back drains",
         ),
         pytest.param(
-            LEAVES.shown(at=NOW - 20), "say QuotaWanted; delete 2:drained", id="and is deleted"
+            LEAVES.shown(at=NOW - 20), "delete 2:drained; say QuotaWanted", id="and is deleted"
         ),
         pytest.param(LEAVES.without(2), "give back 2", id="its quota goes when it is gone"),
         pytest.param(LEAVES.but(workers=(*TWO, WAITS)), "give back 2", id="or waits again"),
@@ -743,7 +743,7 @@ def missed(*found: Workload, age: float = 6.0, memory: Memory = COUNTED, **facts
 @pytest.mark.parametrize(
     ("view", "plan"),
     [
-        (missed(), "delete launcher; say Queued OutsideQuota; delete 1:unscheduled 0:unscheduled"),
+        (missed(), "delete launcher; delete 1:unscheduled 0:unscheduled; say Queued OutsideQuota"),
         (missed(age=4.0), "say Queued OutsideQuota; wake 1"),
         (missed(memory=Memory()), "remember replaced launchers"),
         # A node has them: they run outside the quota, and are told.
@@ -783,7 +783,7 @@ def test_an_extra_that_missed_the_queue_is_replaced_while_the_others_train() -> 
     counted = Memory(replaced={late.name: tries(1, ago=6, uid=late.ref.uid)})
     found = (READY, workload("j-worker-2", workers=1, said="no quota"))
     view = training(*TWO, late, found=found, size=3, config=config(pods(0, 1), memory=counted))
-    assert does(view) == "say OutsideQuota; delete 2:unscheduled; wake 114"
+    assert does(view) == "delete 2:unscheduled; say OutsideQuota; wake 114"
     assert removals(view)[0].note.line == (
         "WorkerReplaced: j-worker-2 is being deleted: it was never scheduled to a node; the operator recreates it, "
         "to wait for quota"
