@@ -36,6 +36,8 @@ class Note:
     next_step: str = ""
     #: Words that may change at any moment; only `explain` shows them.
     detail: str = ""
+    #: The webhook reads the note when the operator makes the next pod.
+    shapes_pods: bool = False
 
     @property
     def line(self) -> str:

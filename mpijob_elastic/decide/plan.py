@@ -245,6 +245,11 @@ def _after_the_list(state: JobState, config: Config) -> list[AnyStep]:
     # A launcher that cannot start is made again; one that runs is never deleted here.
     if not (view.driver_running or suspended):
         steps.append(launcher_start.recreate(state, config))
+    told = notices.tell(state)
+    # The operator makes a deleted pod again within milliseconds.
+    is_told_first = told.write is not None and any(note.shapes_pods for note in told.write.notes)
+    if is_told_first:
+        steps.append(told)
     # Workers go once they are out of the list that the launcher was shown.
     if state.to_delete:
         steps += _leaving(state)
@@ -252,7 +257,8 @@ def _after_the_list(state: JobState, config: Config) -> list[AnyStep]:
     if view.launcher and view.launcher.held.frozen:
         steps.append(Step(frozen_execs.end(state)))
     # The notices say what the steps above have left undone.
-    steps.append(notices.tell(state))
+    if not is_told_first:
+        steps.append(told)
     # The launcher of a suspended job goes after the notice, by which the webhook holds the next
     # launcher back.
     if suspended:

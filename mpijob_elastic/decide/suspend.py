@@ -57,7 +57,10 @@ def size_before(view: JobView) -> int:
     last = view.memory.scale.after if view.memory.scale else 0
     least = view.policy.min_replicas or 1
     most = view.policy.max_replicas or last
-    return view.facts.size_down(max(min(last, most), least))
+    size = view.facts.size_down(max(min(last, most), least))
+    if size < least:
+        return view.facts.size_at_least(least) or size
+    return size
 
 
 def size(view: JobView) -> int:

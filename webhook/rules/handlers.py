@@ -124,6 +124,11 @@ def _default_queue(context: ReviewContext, request: Request) -> Verdict:
     if any(one.names_queue(job) for one in context.rooms):
         return review.UNCHANGED
     facts = capabilities.of(job)
+    try:
+        # A job in a queue that is too large would be refused.
+        job_facts.kept_later(facts)
+    except meta.TooLarge:
+        return review.UNCHANGED
     changes = [one.default_queue(job, facts, context.lookup) for one in context.rooms]
     return Verdict(patch=tuple(chain.from_iterable(changes)))
 

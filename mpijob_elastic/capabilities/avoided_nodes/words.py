@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.avoided_nodes import losses
-from mpijob_elastic.decide.actions import Note, normal
+from mpijob_elastic.decide.actions import Note
 
 REASON = "NodesAvoided"
 # Between two names, and after the last.
@@ -21,10 +21,11 @@ def note(job: str, nodes: Sequence[str]) -> Note:
         f"{losses.ENOUGH} or more workers of {job} were lost there, so new workers prefer other "
         "nodes until a day has passed without a loss"
     )
-    return normal(
-        REASON,
-        f"{_NEXT.join(nodes)}{_END}{words}",
+    return Note(
+        reason=REASON,
+        message=f"{_NEXT.join(nodes)}{_END}{words}",
         next_step=f"kubectl describe node {' '.join(nodes)}",
+        shapes_pods=True,
     )
 
 
@@ -36,7 +37,9 @@ def nodes_in(notices: str) -> tuple[str, ...]:
     """
     for line in notices.splitlines():
         reason, _, rest = line.partition(_END)
-        if reason == REASON:
-            found = rest.partition(_END)[0].split(_NEXT)
-            return tuple(filter(names.is_object_name, found[: losses.MOST]))
+        nodes, is_whole, _ = rest.partition(_END)
+        # A long notice is cut, perhaps within a name.
+        if reason == REASON and is_whole:
+            found = nodes.split(_NEXT)[: losses.MOST]
+            return tuple(filter(names.is_object_name, found))
     return ()

@@ -139,4 +139,7 @@ class KubeQueue(Capability, Shown):
 
     def _holds(self, state: JobState) -> bool:
         suspend = state.wishes.suspend
-        return suspend is not None and suspend.by == self.name
+        # A job at zero asks for nothing until its user gives it a size.
+        if suspend is None or state.view.facts.is_at_zero:
+            return False
+        return suspend.by == self.name

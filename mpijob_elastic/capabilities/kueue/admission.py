@@ -8,7 +8,6 @@ from mpijob_elastic import names
 from mpijob_elastic.admission import json_patch
 from mpijob_elastic.admission.interface import CapabilityAdmission, LookedUp, Lookup
 from mpijob_elastic.admission.json_patch import Patch
-from mpijob_elastic.admission.review import Refusal
 from mpijob_elastic.capabilities.kueue.facts import (
     DEFAULT_QUEUE,
     LABEL_QUEUE,
@@ -89,24 +88,8 @@ class KueueAdmission(CapabilityAdmission):
             return ()
         return json_patch.labelling_new(job.metadata.labels, LABEL_QUEUE, DEFAULT_QUEUE)
 
-    def refusals(
-        self, job: MPIJob, new: JobFacts, old: JobFacts | None, lookup: Lookup
-    ) -> Iterator[Refusal]:
-        """Yield a refusal if an edit takes a job out of its queue, and a new job would have one.
-
-        A client that writes the whole job, without a label that it never gave, would do so unseen.
-        """
-        if old is None or _queue(new) or not _queue(old):
-            return
-        if _has_default_queue(job, lookup):
-            message = (
-                f"the namespace has a LocalQueue {DEFAULT_QUEUE}, so each job is in a queue; keep "
-                f"the label, which is {_queue(old)}, or name another queue"
-            )
-            yield Refusal(field=QUEUE_FIELD, message=message)
-
     def warnings(
-        self, job: MPIJob, new: JobFacts, old: JobFacts | None, lookup: Lookup
+        self, job: MPIJob, new: JobFacts, old: JobFacts | None, _lookup: Lookup
     ) -> Iterator[str]:
         """Yield a warning on what an edit does to the quota of a job that has started.
 
@@ -126,8 +109,6 @@ class KueueAdmission(CapabilityAdmission):
             )
             if not former:
                 after = "pods that run go on outside the quota until Kueue admits the job"
-            elif not queue and _has_default_queue(job, lookup):
-                return  # see `refusals`
             elif not queue:
                 after = "the job leaves its queue: others get its quota at once, and its pods go on"
             yield f"{QUEUE_FIELD}: {after}"

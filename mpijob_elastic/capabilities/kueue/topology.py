@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -46,7 +46,7 @@ HOSTNAME = "kubernetes.io/hostname"
 # Words for "true" that Kueue accepts (strconv.ParseBool).
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 # A number of pods, which Kueue keeps in 32 bits.
-_SIZE = re.compile(r"[0-9]{1,9}")
+_SIZE = re.compile(r"[1-9][0-9]{0,8}")
 # Characters of a domain that an annotation holds as they are; the watch keeps no more of them.
 _LONGEST_DOMAIN = 63
 
@@ -55,7 +55,7 @@ class _Constraint(Wire, frozen=True):
     """A level of the topology, and how many pods each of its slices has."""
 
     topology: str
-    size: int
+    size: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 
 
 def request(annotations: Mapping[str, str], *, extra: bool) -> Object:
@@ -89,6 +89,8 @@ def _slices(annotations: Mapping[str, str]) -> Object:
         try:
             constraints = msgspec.json.decode(annotations[SLICES], type=list[_Constraint])
         except (msgspec.DecodeError, RecursionError):
+            return {}
+        if not constraints:
             return {}
         return {"podsetSliceRequiredTopologyConstraints": msgspec.to_builtins(constraints)}
     size = annotations.get(SLICE_SIZE, "")

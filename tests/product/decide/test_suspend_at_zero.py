@@ -158,6 +158,11 @@ def test_the_user_reads_why_and_how_it_goes_on() -> None:
         pytest.param(
             {"memory": BEFORE, "policy": Policy(max_replicas=2)}, 2, id="lowered meanwhile"
         ),
+        pytest.param(
+            {"memory": BEFORE, "sizes": (2, 8), "policy": Policy(min_replicas=4)},
+            8,
+            id="the smallest allowed size from the least on",
+        ),
     ],
 )
 def test_the_size_before_is_remembered(facts: dict[str, Any], size: int) -> None:

@@ -7,9 +7,7 @@ import pytest
 from lab.cluster import Cluster
 from lab.operator import objects
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.kueue.admission import QUEUE_FIELD
 from mpijob_elastic.capabilities.kueue.facts import DEFAULT_QUEUE, LABEL_QUEUE
-from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import MPI_JOBS, NAMESPACES
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.job import Job
@@ -60,9 +58,6 @@ async def test_new_jobs_wait_in_the_default_queue_and_older_ones_go_on(
     await job.told("Queued", "insufficient unused quota for nvidia.com/gpu")
     waiting = await job.state()
     assert all(waits(pod) for pod in (waiting.launcher, *waiting.workers.values()))
-    with pytest.raises(errors.Invalid) as refused:
-        await job.patch({"metadata": {"labels": {LABEL_QUEUE: None}}})
-    assert QUEUE_FIELD in str(refused.value)
     assert await queue_of(older) is None
     assert await workloads(older) == {}
     await first.set_status("first-launcher", {"phase": "Succeeded"})

@@ -217,10 +217,11 @@ def test_the_webhook_knows_the_node_before_its_worker_is_made_again() -> None:
         ("NodesAvoided", ()),
         ("NodesAvoided: ", ()),
         ("Parked: x\nNodesAvoided: a.b, c: words: more, d", ("a.b", "c")),
-        ("NodesAvoided: a, B, c/d, , -e, f\x00, g", ("a", "g")),
+        ("NodesAvoided: gpu-17, gpu-2", ()),
+        ("NodesAvoided: a, B, c/d, , -e, f\x00, g: words", ("a", "g")),
         (f"NodesAvoided: {LONGEST}x, {LONGEST}: ", (LONGEST,)),
         ("Other: NodesAvoided: a: ", ()),
-        ("NodesAvoided: " + ", ".join(f"n{number}" for number in range(99)), None),
+        ("NodesAvoided: " + ", ".join(f"n{number}" for number in range(99)) + ": words", None),
     ],
 )
 def test_what_the_webhook_reads(notices: str, nodes: tuple[str, ...] | None) -> None:

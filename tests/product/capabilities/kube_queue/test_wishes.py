@@ -14,6 +14,7 @@ from mpijob_elastic.decide.actions import Note
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.pod import LauncherPhase
+from mpijob_elastic.model.policy import Policy
 from tests.builders import NOW, Story, but, config, job, launcher, left, pending, pods, worker
 from tests.product.capabilities.kube_queue.units import OWNERS, SUSPENDED, held, queued, unit
 from tests.product.decide.plans import does, note, notes
@@ -45,6 +46,11 @@ def ended(policy: str, **facts: Any) -> Story:
         pytest.param(held(), "ask unit of 2: 1 like launcher and 2 like 0", id="all pods wait"),
         pytest.param(
             held(workers=(), replicas=0), "ask unit of 0: 1 like launcher", id="without workers"
+        ),
+        pytest.param(
+            held(workers=(), replicas=0, policy=Policy(zero_suspends=True)),
+            "nothing",
+            id="its user has it at zero",
         ),
         pytest.param(held(launcher=None), "nothing", id="no launcher yet"),
         pytest.param(held(workers=()), "nothing", id="no workers yet"),

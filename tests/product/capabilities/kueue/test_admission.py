@@ -164,17 +164,11 @@ def edited(seen: ReviewContext, before: Object, after: Object, **facts: Any) -> 
     )
 
 
+@pytest.mark.parametrize("seen", [HAS, HAS_NOT, UNKNOWN], ids=["default", "none", "unknown"])
 @pytest.mark.parametrize("after", [{}, {LABEL_QUEUE: ""}, {"team": "vision"}])
-def test_no_edit_takes_a_job_out_of_the_queue_where_there_is_a_default(after: Object) -> None:
+def test_a_job_may_leave_its_queue_and_is_warned(seen: ReviewContext, after: Object) -> None:
     """As `kubectl replace` does with a manifest that has no label."""
-    told = edited(HAS, DEFAULT, after)
-    assert [refusal.field for refusal in told.refusals] == [QUEUE_FIELD]
-    assert not [warning for warning in told.warnings if warning.startswith(QUEUE_FIELD)]
-
-
-@pytest.mark.parametrize("seen", [HAS_NOT, UNKNOWN], ids=["no such queue", "nobody knows"])
-def test_elsewhere_a_job_may_leave_its_queue(seen: ReviewContext) -> None:
-    told = edited(seen, DEFAULT, {})
+    told = edited(seen, DEFAULT, after)
     assert not told.refusals
     assert [warning for warning in told.warnings if warning.startswith(QUEUE_FIELD)]
 

@@ -89,6 +89,9 @@ NODES = resources.NODES.path()
         pytest.param({SLICES: "["}, {}, {}, id="slices that are no JSON"),
         pytest.param({SLICES: '{"topology": "x"}'}, {}, {}, id="slices that are no list"),
         pytest.param({SLICE: HOSTNAME, SLICE_SIZE: "1" * 12}, {}, {}, id="slices of no int32"),
+        pytest.param({SLICE: HOSTNAME, SLICE_SIZE: "0"}, {}, {}, id="slices of nobody"),
+        pytest.param({SLICES: '[{"topology": "x", "size": 0}]'}, {}, {}, id="layers of nobody"),
+        pytest.param({SLICES: "[]"}, {}, {}, id="no layers"),
     ],
 )
 def test_a_workload_asks_for_what_the_annotations_of_the_template_say(

@@ -71,6 +71,12 @@ def test_a_job_of_another_queue_stays_there(job: Object) -> None:
     assert not is_queued(job)
 
 
+def test_a_job_that_is_too_large_for_a_queue_is_left_alone() -> None:
+    """In a queue it would be refused, for a label that its user never gave."""
+    many = {f"example.com/label-{number}": "x" * 20 for number in range(1_500)}
+    assert not is_queued(template(labels=many))
+
+
 @pytest.mark.parametrize(
     "job",
     [
