@@ -55,6 +55,7 @@ ANYWHERE: dict[str, Rights] = {
         ("resourcequotas", ""): "list watch",
         ("limitranges", ""): "list watch",
         ("poddisruptionbudgets.policy", ""): "list watch",
+        ("localqueues.kueue.x-k8s.io", "default"): "list watch",
         ("pods", ""): "get patch",
         ("pods/eviction", ""): "create",
         (
