@@ -41,6 +41,13 @@ def asked(workload: Object) -> dict[str, int]:
     return {pods["name"]: pods["count"] for pods in workload["spec"]["podSets"]}
 
 
+async def waits_for_gpus(job: Job) -> None:
+    """See that a job waits for quota, and that each of its pods waits at its gate."""
+    await job.told("Queued", "insufficient unused quota for nvidia.com/gpu")
+    state = await job.state()
+    assert all(waits(pod) for pod in (state.launcher, *state.workers.values()))
+
+
 async def ends_quietly(job: Job) -> None:
     """Wait until no notice is left on the job, and see that none comes back: the last goes after what it was about."""
     await job.until(lambda state: state.notices == "", "no notice")

@@ -124,13 +124,16 @@ def _default_queue(context: ReviewContext, request: Request) -> Verdict:
     if any(one.names_queue(job) for one in context.rooms):
         return review.UNCHANGED
     facts = capabilities.of(job)
+    changes = [one.default_queue(job, facts, context.lookup) for one in context.rooms]
+    patch = tuple(chain.from_iterable(changes))
+    if not patch:
+        return review.UNCHANGED  # most namespaces have no such queue
     try:
         # A job in a queue that is too large would be refused.
         job_facts.kept_later(facts)
     except meta.TooLarge:
         return review.UNCHANGED
-    changes = [one.default_queue(job, facts, context.lookup) for one in context.rooms]
-    return Verdict(patch=tuple(chain.from_iterable(changes)))
+    return Verdict(patch=patch)
 
 
 def _pod_created(context: ReviewContext, request: Request, *, taken: tuple[str, ...]) -> Verdict:

@@ -13,7 +13,7 @@ from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.job import Job
 from tests.lab.launchers import tried
 from tests.lab.waiting import seen
-from tests.peers.queued_jobs import ONE_GPU, ends_quietly, waits, workloads
+from tests.peers.queued_jobs import ONE_GPU, ends_quietly, waits_for_gpus, workloads
 from tests.peers.queues import queue_of_four
 
 pytestmark = [
@@ -55,9 +55,7 @@ async def test_new_jobs_wait_in_the_default_queue_and_older_ones_go_on(
     assert await queue_of(first) == DEFAULT_QUEUE
     assert (await workloads(first))["first-launcher"]["spec"]["queueName"] == DEFAULT_QUEUE
     await job.create(replicas=2, worker_spec=ONE_GPU)
-    await job.told("Queued", "insufficient unused quota for nvidia.com/gpu")
-    waiting = await job.state()
-    assert all(waits(pod) for pod in (waiting.launcher, *waiting.workers.values()))
+    await waits_for_gpus(job)
     assert await queue_of(older) is None
     assert await workloads(older) == {}
     await first.set_status("first-launcher", {"phase": "Succeeded"})

@@ -33,6 +33,7 @@ from tests.peers.queued_jobs import (
     restarted,
     stopped,
     waits,
+    waits_for_gpus,
     workloads,
 )
 from tests.peers.queues import example
@@ -54,9 +55,7 @@ async def test_a_job_waits_for_its_quota_and_starts_where_the_flavor_says(
     tolerations = state.workers["first-worker-0"]["spec"]["tolerations"]
     assert {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"} in tolerations
     await job.create(replicas=2, worker_spec=ONE_GPU, job_labels={LABEL_QUEUE: queue})
-    await job.told("Queued", "insufficient unused quota for nvidia.com/gpu")
-    waiting = await job.state()
-    assert all(waits(pod) for pod in (waiting.launcher, *waiting.workers.values()))
+    await waits_for_gpus(job)
     await first.set_status("first-launcher", {"phase": "Succeeded"})
     await job.settled(2)
     await ends_quietly(job)
