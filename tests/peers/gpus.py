@@ -16,9 +16,6 @@ from tests.lab.pools import POOL, make_nodes, remove_nodes
 from tests.lab.waiting import seen
 
 PRIORITY = Resource(group="scheduling.k8s.io", plural="priorityclasses", kind="PriorityClass")
-# kube-scheduler's podMaxBackoffSeconds and one more: pods that are backing off would be tried after
-# the others.
-BACKED_OFF = 11.0
 SCHEDULED = 3.0  # seconds in which a scheduler has seen its pods, and is ready to try them again
 
 
@@ -104,14 +101,12 @@ async def compete(
     two: Job,
     pool: str,
     create: Callable[[Job, Object], Awaitable[None]],
-    *,
-    rest: float = SCHEDULED,
 ) -> dict[str, int]:
-    """Let two jobs of four workers want four GPUs, of which half come later; return how many each has then.
+    """Let two gangs of four workers want four GPUs, of which half come later; return how many each has then.
 
     create: makes a job of four with that in the specs of its pods. The second job is more urgent,
-    so that it gets what comes later, and takes nothing from others. rest: seconds until the
-    scheduler is ready to try pods again.
+    and takes nothing from others. It mostly gets what comes later, but a scheduler that still backs
+    off from it serves the first.
     """
     async with priority(one.client, pool, takes=False) as urgent:
         async with half(one.client, pool):
@@ -120,7 +115,7 @@ async def compete(
                 await job.until(
                     lambda state: len(state.workers) == 4 and state.launcher is not None, "its pods"
                 )
-                await asyncio.sleep(rest)
+                await asyncio.sleep(SCHEDULED)
 
         async def found() -> dict[str, int]:
             return {job.name: held(await job.state()) for job in (one, two)}
@@ -128,6 +123,19 @@ async def compete(
         await seen(found, lambda each: sum(each.values()) >= 4, "all four in use")
         await asyncio.sleep(SCHEDULED)
         return await found()
+
+
+async def holds_half(job: Job, pool: str, create: Callable[[Job], Awaitable[None]]) -> None:
+    """See that a job of four workers without a gang takes the two GPUs that it finds, and waits.
+
+    Who gets two more GPUs, beside a second such job, depends on whose pods a scheduler backs off from.
+    """
+    async with half(job.client, pool):
+        await create(job)
+        await job.until(lambda state: held(state) == 2, "the half for which there is room")
+        await asyncio.sleep(SCHEDULED)
+        state = await job.state()
+        assert (held(state), len(state.workers)) == (2, 4)
 
 
 async def start_without(waits: Job, other: Job) -> None:

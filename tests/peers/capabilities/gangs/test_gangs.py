@@ -30,12 +30,12 @@ from tests.lab.suspended import held, pods
 from tests.lab.waiting import seen, until
 from tests.peers import coscheduling, koordinator
 from tests.peers.gpus import (
-    BACKED_OFF,
     SCHEDULED,
     bound,
     compete,
     group,
     half,
+    holds_half,
     on_gpu,
     preempted,
     shrink_and_grow,
@@ -128,27 +128,25 @@ def only(scheduler: Scheduler) -> pytest.MarkDecorator:
 
 
 @pytest.mark.usefixtures("operator")
-@pytest.mark.parametrize("is_gang", [True, False], ids=["gang", "no gang"])
 async def test_of_two_jobs_for_which_there_is_room_once_one_starts(
-    job: Job, pool: str, scheduler: Scheduler, *, is_gang: bool
+    job: Job, pool: str, scheduler: Scheduler
 ) -> None:
-    """Without a gang each holds some, and both wait."""
     jobs = {name: replace(job, name=name) for name in ("one", "two")}
-    rivals = partial(
-        scheduler.create, pool=pool, replicas=4, annotations=scheduler.asked if is_gang else {}
-    )
-    rest = SCHEDULED if is_gang else BACKED_OFF
-    found = await compete(
-        jobs["one"], jobs["two"], pool, lambda rival, more: rivals(rival, **more), rest=rest
-    )
+    rivals = partial(scheduler.create, pool=pool, replicas=4, annotations=scheduler.asked)
+    found = await compete(jobs["one"], jobs["two"], pool, lambda rival, more: rivals(rival, **more))
+    assert 0 in found.values()
     if not scheduler.by_chance:
         assert sum(found.values()) == 4
-        assert not is_gang or found == {"one": 0, "two": 4}
-    assert (0 in found.values()) == is_gang
-    if is_gang:
-        waits, runs = (jobs[name] for name in sorted(found, key=lambda name: found[name]))
-        assert (await group(waits, scheduler.groups))["minMember"] == 5
-        await start_without(waits, runs)
+    waits, runs = (jobs[name] for name in sorted(found, key=lambda name: found[name]))
+    assert (await group(waits, scheduler.groups))["minMember"] == 5
+    await start_without(waits, runs)
+
+
+@pytest.mark.usefixtures("operator")
+async def test_without_a_gang_it_holds_half_and_waits(
+    job: Job, pool: str, scheduler: Scheduler
+) -> None:
+    await holds_half(job, pool, partial(scheduler.create, pool=pool, replicas=4, annotations={}))
 
 
 @pytest.mark.usefixtures("operator")

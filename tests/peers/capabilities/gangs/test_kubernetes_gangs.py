@@ -18,8 +18,8 @@ from tests.lab.job import Job, Object
 from tests.lab.on_demand import OnDemand
 from tests.lab.waiting import PATIENCE
 from tests.peers.gpus import (
-    BACKED_OFF,
     compete,
+    holds_half,
     on_gpu,
     preempted,
     priority,
@@ -61,11 +61,8 @@ async def test_of_two_jobs_for_which_there_is_room_once_one_starts(job: Job, poo
     await start_without(loser, winner)
 
 
-async def test_without_a_gang_both_hold_half_and_wait(job: Job, pool: str) -> None:
-    one, two = (replace(job, name=name) for name in ("one", "two"))
-    rivals = partial(create, pool=pool, replicas=4, annotations={})
-    held = await compete(one, two, pool, lambda rival, more: rivals(rival, **more), rest=BACKED_OFF)
-    assert held == {"one": 2, "two": 2}
+async def test_without_a_gang_it_holds_half_and_waits(job: Job, pool: str) -> None:
+    await holds_half(job, pool, partial(create, pool=pool, replicas=4, annotations={}))
 
 
 async def test_it_starts_at_the_least_size_grows_shrinks_and_replaces_a_worker(
