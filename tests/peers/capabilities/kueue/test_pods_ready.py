@@ -10,7 +10,7 @@ import pytest
 
 from lab.cluster import Cluster
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
-from tests.lab.job import HOLD, Job, Object
+from tests.lab.job import HOLD, Job, Object, State
 from tests.lab.on_demand import OnDemand
 from tests.lab.suspended import pods
 from tests.peers.kueue import Kueue
@@ -39,6 +39,11 @@ def impatient(
         programs.keep(())
 
 
+def uids(state: State) -> set[str]:
+    """Return the uids of the job's pods that are not on their way out."""
+    return {pod["metadata"]["uid"] for pod in pods(state)}
+
+
 async def test_a_job_on_slow_nodes_is_stopped_each_time_and_runs_once_they_are_ready(
     job: Job, queue: str
 ) -> None:
@@ -51,8 +56,9 @@ async def test_a_job_on_slow_nodes_is_stopped_each_time_and_runs_once_they_are_r
         job_labels={LABEL_QUEUE: queue},
     )
     stopped = partial(job.told, "LauncherSuspended", "by Kueue (Exceeded the PodsReady timeout")
+    first = uids(await job.until(lambda state: len(pods(state)) == 4, "the first pods"))
     await stopped()
-    await job.until(lambda state: len(pods(state)) == 4 and not state.launcher_runs, "the next")
+    await job.until(lambda state: len(uids(state) - first) == 4, "the next")
     # Those are as slow, and their successors are not.
     ready: Object = {"template": {"metadata": {"annotations": {HOLD: None}}}}
     await job.patch({"spec": {"mpiReplicaSpecs": {"Worker": ready}}})
