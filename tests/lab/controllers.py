@@ -17,7 +17,7 @@ from mpijob_elastic.kube.lease import LeaseTimes
 from tests.lab.waiting import until
 
 # Short, so that a test need not wait long for the next leader.
-TIMES = LeaseTimes(duration=3.0, renew_deadline=2.0, retry=0.5, attempt=1.0, look=0.2)
+TIMES = LeaseTimes(duration=5.0, renew_deadline=4.0, retry=0.5, attempt=2.0, look=0.2)
 
 
 @asynccontextmanager

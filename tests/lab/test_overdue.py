@@ -16,7 +16,7 @@ from tests.lab.waiting import LIMITS
 pytestmark = [pytest.mark.lab, pytest.mark.thorough, pytest.mark.usefixtures("elastic", "operator")]
 QUICK = {"mpijob-elastic/drain-timeout": "3s"}
 # Seconds; far above the drain-timeout, and far below a test's end.
-SOON = 60.0
+SOON = 150.0
 
 
 async def stops(job: Job) -> None:

@@ -72,8 +72,10 @@ async def test_a_command_that_counts_the_hostfile_finds_all_workers_from_the_sta
         worker_annotations=HELD,
     )
     lines = [f"{name} slots=1" for name in job.workers(0, 1, 2, 3)]
-    state = await job.until(lambda state: state.launcher is not None, "the launcher is there")
-    assert state.hostfile == lines
+    await job.until(
+        lambda state: state.launcher is not None and state.hostfile == lines,
+        "the launcher is there, beside a whole hostfile",
+    )
     for pod in job.workers(2, 0):
         await job.annotate_pod(pod, {HOLD: None})
     await job.until(lambda state: len(state.hosts) == 2, "two of four are Ready")

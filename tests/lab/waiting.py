@@ -10,7 +10,9 @@ from lab.cluster import Cluster
 from lab.errors import LabError
 from mpijob_elastic.kube.reader import Timeouts
 
-PATIENCE = 240.0  # seconds; far above what anything takes on an idle machine
+# Seconds; far above what anything takes on an idle machine. The operator waits up to 328 s after 16
+# failures in a row, and writes of a test may make it fail.
+PATIENCE = 400.0
 # Of a request: the API server asks webhooks about most writes, and gives up after 60 s by itself.
 LIMITS = Timeouts(attempt=60.0)
 POLL = 0.1  # seconds

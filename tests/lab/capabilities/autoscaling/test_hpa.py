@@ -73,8 +73,8 @@ async def test_up_and_down_through_the_whole_path(
     for pod, rank in zip(leaving, ranks, strict=True):
         await asyncio.to_thread(in_pod, cluster, job, pod, f"kill {rank}")
     await job.settled(1)
-    assert (await hpa.until(lambda seen: seen.desired == 1)).says(
-        "AbleToScale", "True", "ReadyForNewScale"
+    await hpa.until(
+        lambda seen: seen.desired == 1 and seen.says("AbleToScale", "True", "ReadyForNewScale")
     )
     told = await asyncio.to_thread(
         our_command, cluster.kubeconfig, "history", job.name, "-n", job.namespace, "-o", "json"

@@ -100,8 +100,20 @@ async def answer(job: Job, workload: str, state: str, *updates: Object) -> None:
             await job.client.patch_object(path, body=body, content_type=MERGE_PATCH)
         return found
 
+    async def taken() -> bool:
+        found = (await workloads(job)).get(workload, {})
+        states = [one["state"] for one in found.get("status", {}).get("admissionChecks", [])]
+        if "Evicted" in true(found):
+            return True
+        if states == ["Ready"]:
+            await job.client.patch_object(path, body=body, content_type=MERGE_PATCH)
+            return False
+        return states != [state]
+
     if state == "Ready":
         await seen(look, lambda found: "Admitted" in true(found), f"{workload} is admitted")
+    else:
+        await seen(taken, bool, f"Kueue has taken {state} of {workload}")
 
 
 async def test_no_pod_starts_before_the_check_has_answered_and_each_worker_waits_for_its_own(
