@@ -6,6 +6,7 @@ After a fault of our own the object passes, as with failurePolicy Ignore, but at
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -41,6 +42,10 @@ _LOGGED = 253
 _KINDS = admission.KINDS | {PODS.kind, CONFIG_MAPS.kind, MPI_JOBS.kind, SCALES.kind}
 _OPERATIONS = frozenset({review.CREATE, review.UPDATE})
 _OTHER = "other"
+# The API server says with each request for how long it waits, in whole seconds (timeoutSeconds).
+_TIMEOUT = re.compile(r"([1-9]|[12][0-9]|30)s")
+# The timeoutSeconds of our hook for evictions.
+_SHORTEST = 1.0
 # Seconds; the target is a p99 of 10 ms, the API server gives up after timeoutSeconds (2).
 _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0)
 
@@ -134,7 +139,7 @@ class Admission:
     async def _respond_in_secret(self, http: web.Request) -> web.Response:
         for hook in self.hooks:
             if hook.is_at(http.path):
-                return await self._respond(hook.answer, http)
+                return await self._respond(partial(hook.answer, within=_patience(http)), http)
         raise web.HTTPNotFound
 
     async def _respond(self, answering: Answering, http: web.Request) -> web.Response:
@@ -219,3 +224,9 @@ class Admission:
 
 async def _by(table: Mapping[Kind, Handler], request: Request) -> Answer:
     return handlers.answer(request, table)
+
+
+def _patience(http: web.Request) -> float:
+    """Return for how many seconds the API server waits for an answer."""
+    said = _TIMEOUT.fullmatch(http.query.get("timeout", ""))
+    return float(said[1]) if said else _SHORTEST

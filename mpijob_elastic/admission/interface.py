@@ -122,5 +122,5 @@ class ReviewHook(Protocol):
     def is_at(self, path: str) -> bool:
         """Return True if a request to that path comes from the API server."""
 
-    async def answer(self, request: Request) -> Answer:
-        """Answer a review."""
+    async def answer(self, request: Request, *, within: float) -> Answer:
+        """Answer a review; the API server waits that many seconds."""

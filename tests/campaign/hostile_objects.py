@@ -247,7 +247,10 @@ async def _review(random: Random, reviewed: list[Spots], tally: Tally) -> None:
         except Malformed:
             return
         is_eviction = request.sub_resource == "eviction"
-        answer = await EVICTIONS.answer(request) if is_eviction else handlers.answer(request, table)
+        if is_eviction:
+            answer = await EVICTIONS.answer(request, within=1.0)
+        else:
+            answer = handlers.answer(request, table)
         answered.append(reviews.answer(request, answer.verdict))
 
     try:

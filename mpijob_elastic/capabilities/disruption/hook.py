@@ -28,11 +28,11 @@ from mpijob_elastic.kube.reader import Timeouts
 from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 
-# Seconds after which the API server has given up (timeoutSeconds).
-_LIMIT = 1.0
-_ONCE = Timeouts(attempt=_LIMIT, throttled=0.0)
-
 _log = logging.getLogger(__name__)
+
+
+def _once(within: float) -> Timeouts:
+    return Timeouts(attempt=within, throttled=0.0)
 
 
 class Evictions(ReviewHook):
@@ -55,12 +55,12 @@ class Evictions(ReviewHook):
         expected = self._secret_path()
         return bool(expected) and hmac.compare_digest(path.encode(), expected.encode())
 
-    async def answer(self, request: Request) -> Answer:
+    async def answer(self, request: Request, *, within: float) -> Answer:
         """Answer a review; what fails or takes too long lets the eviction pass."""
         try:
             meta.check_cost(request.object)
-            async with asyncio.timeout(_LIMIT):
-                verdict = await self._verdict(request)
+            async with asyncio.timeout(within):
+                verdict = await self._verdict(request, _once(within))
         except (errors.NotFound, errors.Forbidden) as error:
             _log.info("an eviction of %s/%s passes: %s", request.namespace, request.name, error)
             return review.answered(review.UNCHANGED)
@@ -76,26 +76,27 @@ class Evictions(ReviewHook):
             return Answer(verdict=review.UNCHANGED, outcome="error")
         return review.answered(verdict)
 
-    async def _verdict(self, request: Request) -> Verdict:
+    async def _verdict(self, request: Request, once: Timeouts) -> Verdict:
         name = names.job_of_worker(request.name)
         job = self._context.job(request.namespace, name) if name else None
         if job is None or not eviction.may_wait(request, job):
             return review.UNCHANGED
         path = PODS.path(request.namespace, request.name)
-        worker = eviction.pod(await self._client.get(path, limits=_ONCE))
+        worker = eviction.pod(await self._client.get(path, limits=once))
         tried = eviction.tried(request, worker, job, now=self._context.now())
         if isinstance(tried, Verdict):
             return tried
         launcher = PODS.path(request.namespace, names.launcher(name))
         found, allowed = await asyncio.gather(
-            self._client.get(launcher, limits=_ONCE), self._is_allowed(request, worker.metadata.uid)
+            self._client.get(launcher, limits=once),
+            self._is_allowed(request, worker.metadata.uid, once),
         )
         if not (allowed and eviction.is_training(eviction.pod(found), job)):
             return review.UNCHANGED
-        await self._mark(path, worker.metadata.uid, marks.text(tried))
+        await self._mark(path, worker.metadata.uid, marks.text(tried), once)
         return eviction.DRAINING
 
-    async def _is_allowed(self, request: Request, uid: str) -> bool:
+    async def _is_allowed(self, request: Request, uid: str, once: Timeouts) -> bool:
         body = {
             "apiVersion": "policy/v1",
             "kind": eviction.KIND,
@@ -104,7 +105,7 @@ class Evictions(ReviewHook):
         }
         path = PODS.path(request.namespace, request.name, "eviction")
         try:
-            await self._client.create_object(path, body=body, query={"dryRun": "All"}, limits=_ONCE)
+            await self._client.create_object(path, body=body, query={"dryRun": "All"}, limits=once)
         except errors.ApiError as error:
             _log.info(
                 "an eviction of %s/%s is not allowed: %s", request.namespace, request.name, error
@@ -112,6 +113,6 @@ class Evictions(ReviewHook):
             return False
         return True
 
-    async def _mark(self, path: str, uid: str, mark: str) -> None:
+    async def _mark(self, path: str, uid: str, mark: str, once: Timeouts) -> None:
         body = {"metadata": {"uid": uid, "annotations": {EVICTION_MARK: mark}}}
-        await self._client.patch_object(path, body=body, content_type=MERGE_PATCH, limits=_ONCE)
+        await self._client.patch_object(path, body=body, content_type=MERGE_PATCH, limits=once)

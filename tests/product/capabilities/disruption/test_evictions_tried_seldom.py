@@ -76,7 +76,9 @@ class Training:
         api = Api(worker=worker(mark=self._worker.facts.marks.get(EVICTION_MARK, "")))
         known = running(annotations={names.DRAIN_TIMEOUT: f"{self.limit:.0f}s"})
         context = replace(knowing(known), now=lambda: self.now)
-        answer = await Evictions(api, context=context, secret_path=lambda: SECRET).answer(request())
+        answer = await Evictions(api, context=context, secret_path=lambda: SECRET).answer(
+            request(), within=1.0
+        )
         for mark in api.marks:
             self._pod(marks=mark["annotations"])
         return answer.outcome == "unchanged"

@@ -71,11 +71,11 @@ async def test_the_first_try_asks_the_budgets_and_marks_the_pod_and_the_next_wri
     None
 ):
     api = Api()
-    assert (await evictions(api).answer(request())).outcome == "postponed"
+    assert (await evictions(api).answer(request(), within=1.0)).outcome == "postponed"
     assert api.marks == [{"uid": "w", "annotations": {EVICTION_MARK: requested(NOW)}}]
     assert [dict(sent.query) for sent in api.sent if sent.name == "eviction"] == [{"dryRun": "All"}]
     api = Api(worker=worker(mark=requested(NOW - 1)))
-    assert (await evictions(api).answer(request())).outcome == "postponed"
+    assert (await evictions(api).answer(request(), within=1.0)).outcome == "postponed"
     assert [sent.method for sent in api.sent] == ["GET"]
 
 
@@ -90,14 +90,14 @@ async def test_the_first_try_asks_the_budgets_and_marks_the_pod_and_the_next_wri
 )
 async def test_what_need_not_wait_passes_unmarked(answers: dict[str, Any]) -> None:
     api = Api(**answers)
-    assert (await evictions(api).answer(request())).outcome == "unchanged"
+    assert (await evictions(api).answer(request(), within=1.0)).outcome == "unchanged"
     assert not api.marks
 
 
 @pytest.mark.parametrize("name", ["web-1", "train-worker-x", "other-worker-0", "-worker-0"])
 async def test_about_nobody_else_anything_is_asked(name: str) -> None:
     api = Api()
-    assert (await evictions(api).answer(request(name=name))).verdict.allowed
+    assert (await evictions(api).answer(request(name=name), within=1.0)).verdict.allowed
     assert not api.sent
 
 
@@ -114,7 +114,7 @@ async def test_an_eviction_passes_where_anything_fails_or_hangs(
     what: str, failure: Exception
 ) -> None:
     api = Api(**{what: failure})
-    answer = await evictions(api).answer(request())
+    answer = await evictions(api).answer(request(), within=1.0)
     assert answer.verdict.allowed
     refused = what == "evict" and isinstance(failure, errors.ApiError)
     assert answer.outcome == ("unchanged" if refused else "error")
@@ -122,7 +122,7 @@ async def test_an_eviction_passes_where_anything_fails_or_hangs(
 
 @pytest.mark.parametrize("spoiled", [{"metadata": {}, "status": []}, []])
 async def test_a_pod_that_cannot_be_read_passes(spoiled: Any) -> None:
-    assert (await evictions(Api(worker=spoiled)).answer(request())).verdict.allowed
+    assert (await evictions(Api(worker=spoiled)).answer(request(), within=1.0)).verdict.allowed
 
 
 @asynccontextmanager
@@ -158,3 +158,29 @@ async def test_only_who_knows_the_path_is_answered() -> None:
     for nobody in (evictions(Api(), secret=""), None):
         async with serving(nobody) as client, client.post("/evict/", data=sent) as response:
             assert response.status == 404
+
+
+@pytest.mark.parametrize(
+    ("query", "seconds"),
+    [
+        ({}, 1.0),
+        ({"timeout": "1s"}, 1.0),
+        ({"timeout": "9s"}, 9.0),
+        ({"timeout": "30s"}, 30.0),
+        ({"timeout": "31s"}, 1.0),
+        ({"timeout": "0s"}, 1.0),
+        ({"timeout": "1h"}, 1.0),
+        ({"timeout": ""}, 1.0),
+    ],
+)
+async def test_a_review_takes_as_long_as_the_api_server_waits(
+    query: dict[str, str], seconds: float
+) -> None:
+    """The API server's `timeout` is timeoutSeconds of the configuration, which users may change."""
+    api = Api()
+    async with (
+        serving(evictions(api)) as client,
+        client.post(SECRET, params=query, data=body(EVICTION, subResource="eviction")) as response,
+    ):
+        assert response.status == 200
+    assert {sent.limits.attempt for sent in api.sent} == {seconds}
