@@ -4,7 +4,7 @@
 PYTHON_BIN := .venv/bin/python
 PYTEST := $(PYTHON_BIN) -m pytest
 CHECK := .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/codespell && .venv/bin/mypy && .venv/bin/lint-imports
-UNITS := tests/product tests/modelcheck
+UNITS := tests/product tests/modelcheck tests/driver
 # A file is one process's; the longest come first (tests/lab/fixtures.py).
 FILES := --dist loadfile --no-loadscope-reorder --durations=15
 # Tests of the lab wait much: three processes, each with a control plane of its own, leave part of two cores idle. Lint and
@@ -21,6 +21,8 @@ CI_PEERS := helm helm-v4 kueue volcano-scheduler
 SITE := .venv/site
 # What checks the dashboard's page: biome and tsc, and the Node.js that installs them.
 PAGE := .venv/page
+# Two MPI implementations, whose mpirun starts ranks in tests/driver.
+MPI := .venv/open-mpi .venv/mpich
 # Compiled modules are kept, whatever the environment says: else each process of the tests compiles them, for 10 s of CPU.
 export PYTHONDONTWRITEBYTECODE :=
 # Another Kubernetes than the pinned one for labs: make lab KUBERNETES=v1.36.3
@@ -40,7 +42,7 @@ lab-binaries: setup  ## Build etcd, Kubernetes, kwok and mpi-operator from Go mo
 demo: setup  ## Show `kubectl edit mpijob` 2→3→1→3 and `kubectl scale` on a real control plane
 	@$(PYTHON_BIN) -m lab.demo $(ARGS)
 
-test: lab-binaries  ## Tell within nine minutes whether the product works: lint, types, layers, units, main paths on a real control plane
+test: lab-binaries $(MPI:=/made)  ## Tell within nine minutes whether the product works: lint, types, layers, units, main paths on a real control plane
 	@$(MAKE) --no-print-directory -j3 test-check test-lab test-units
 
 test-check:
@@ -52,7 +54,7 @@ test-lab:
 test-units:
 	$(call shown_at_end,units,$(BESIDE) $(UNITS) -m "not thorough and not campaign")
 
-test-all: lab-binaries docs page-check  ## Everything but `make real`, `make test-peers` and `make campaign`, once; what CI runs
+test-all: lab-binaries docs page-check $(MPI:=/made)  ## Everything but `make real`, `make test-peers` and `make campaign`, once; what CI runs
 	@$(PYTHON_BIN) -m lab peers $(CI_PEERS)
 	@$(MAKE) --no-print-directory -j3 test-check all-lab all-units
 
@@ -81,7 +83,7 @@ fmt: setup $(PAGE)/made  ## Format, and mend what ruff and biome can mend
 	.venv/bin/ruff check --fix --quiet . ; .venv/bin/ruff format .
 	PATH="$(PAGE)/bin:$$PATH" $(PAGE)/node_modules/.bin/biome check --write --config-path=scripts/page mpijob_elastic/cli/dashboard/page
 
-unit: setup  ## The tests of the product that need no control plane; T=decide: those of one folder or file
+unit: setup $(MPI:=/made)  ## The tests of the product that need no control plane; T=decide: those of one folder or file
 	$(PYTEST) $(if $(T),tests/product/$(T),$(UNITS)) -m "not thorough" $(ARGS)
 
 lab: lab-binaries  ## All tests of the product on a real control plane; T=capabilities/autoscaling: those of one folder or file
@@ -142,6 +144,11 @@ $(PAGE)/made: requirements/page.txt scripts/page/package.json scripts/page/packa
 	@.venv/bin/uv pip sync --quiet --python $(PAGE) --require-hashes requirements/page.txt
 	@cp scripts/page/package.json scripts/page/package-lock.json $(PAGE)
 	@$(PAGE)/bin/npm ci --prefix $(PAGE) --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
+	@touch $@
+
+$(MPI:=/made): .venv/%/made: requirements/%.txt | setup
+	@.venv/bin/uv venv --quiet --clear --python $(PYTHON_BIN) $(@D)
+	@.venv/bin/uv pip sync --quiet --python $(@D) --require-hashes $<
 	@touch $@
 
 manifests: lab-binaries  ## Render config/ into the package, as `mpijob-elastic install` applies it, and into the chart

@@ -7,6 +7,8 @@ lock pyproject.toml --output-file requirements/runtime.txt
 lock pyproject.toml --group dev --output-file requirements/dev.txt
 lock --group docs --output-file requirements/docs.txt
 lock --group page --output-file requirements/page.txt
+lock --group open-mpi --output-file requirements/open-mpi.txt
+lock --group mpich --output-file requirements/mpich.txt
 # What builds the wheel in the image.
 sed -n 's/^requires = \["\(.*\)"\]$/\1/p' pyproject.toml | lock - --output-file requirements/build.txt
 # Python and its libraries in the image.

@@ -16,6 +16,7 @@ PARTS = (
     "bad-neighbour-stored",
     "failovers",
     "hostile-objects",
+    "mpi-lists",
     "properties",
     "queued-jobs",
     "random-sequences",

@@ -1,0 +1,71 @@
+"""The words that elastic.sh takes, and what it answers to wrong ones, in each shell."""
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+
+import pytest
+
+from tests.driver.world import DRIVER, SHELLS
+
+DONE = ["--", "true"]
+# Wrong words, and a part of the answer.
+REFUSED = {
+    "no command": ([], "no command after --"),
+    "no command after options": (["--np", "2", "--"], "no command after --"),
+    "no --": (["mpirun"], "'mpirun' is no option; write -- before the command"),
+    "unknown": (["--nproc", "2", *DONE], "unknown option '--nproc'"),
+    "no value": (["--np"], "--np needs a value"),
+    "no number": (["--np", "two", *DONE], "--np needs a number, not 'two'"),
+    "empty": (["--grace=", *DONE], "--grace needs a number, not ''"),
+    "negative": (["--retries", "-1", *DONE], "--retries needs a number, not '-1'"),
+    "zero": (["--min-np", "0", *DONE], "--min-np must be at least 1, not 0"),
+    "too large": (["--max-np", "1000000000", *DONE], "--max-np needs a number"),
+    "bounds": (["--min-np", "3", "--max-np", "2", *DONE], "--max-np is below --min-np"),
+    "signal": (["--signal", "SAVE", *DONE], "--signal: no signal is named 'SAVE'"),
+    "implementation": (
+        ["--implementation", "lam", *DONE],
+        "--implementation must be open-mpi, mpich or intel-mpi, not 'lam'",
+    ),
+    "form": (["--", "./run.sh", "{hostfile}"], "give --implementation"),
+}
+
+
+@pytest.fixture(params=SHELLS)
+def shell(request: pytest.FixtureRequest) -> list[str]:
+    """A shell that is installed."""
+    if shutil.which(request.param) is None:
+        pytest.skip(f"{request.param} is not installed")
+    return SHELLS[request.param]
+
+
+def run(shell: Sequence[str], *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*shell, DRIVER, *words], capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+@pytest.mark.parametrize(("words", "answer"), REFUSED.values(), ids=REFUSED)
+def test_wrong_words_are_refused_with_what_to_do(
+    shell: list[str], words: list[str], answer: str
+) -> None:
+    found = run(shell, *words)
+    assert found.returncode == 2
+    assert answer in found.stderr
+    assert found.stderr.endswith("see elastic.sh --help\n")
+    assert found.stdout == ""
+
+
+@pytest.mark.parametrize("word", ["--help", "-h"])
+def test_help_names_each_option(shell: list[str], word: str) -> None:
+    found = run(shell, word)
+    assert found.returncode == 0
+    taken = {
+        line.split(")")[0].strip()
+        for line in DRIVER.read_text().splitlines()
+        if line.startswith("    --") and ")" in line
+    }
+    options = {name for name in taken if name.startswith("--") and "*" not in name}
+    assert len(options) >= 8
+    for option in options:
+        assert f"  {option} " in found.stdout

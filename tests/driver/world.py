@@ -1,0 +1,294 @@
+"""A launcher that runs elastic.sh, and its workers, as processes of this machine.
+
+A worker is a namespace of processes of its own, so its end takes all its processes along, as the end
+of a pod does. In place of kubexec.sh a script enters the namespace. mpirun is a real one.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+DRIVER = ROOT / "mpijob_elastic" / "model" / "elastic.sh"
+# Seconds for what takes one.
+PATIENCE = 60.0
+SHELLS = {"dash": ["dash"], "busybox": ["busybox", "sh"], "bash": ["bash", "--posix"]}
+# Seconds of the driver that tests do not wait for.
+SHORT = {"EXPLAINED_WITHIN=60": "EXPLAINED_WITHIN=4", "LOOK_AGAIN_AFTER=10": "LOOK_AGAIN_AFTER=1"}
+
+_KUBEXEC = """\
+#!/bin/sh
+pod=$1
+shift
+read -r pid 2>/dev/null < "{folder}/pods/$pod" || {{
+  echo "Error from server (NotFound): pods \\"$pod\\" not found" >&2
+  exit 1
+}}
+[ -e "{folder}/slow" ] && case $* in *_RUN=[0-9a-f]*) sleep 5 ;; esac
+mkdir -p "{folder}/tmp/$pod"
+TMPDIR={folder}/tmp/$pod exec nsenter -t "$pid" -p -m -u /bin/sh -c "$*"
+"""
+
+
+class Note(NamedTuple):
+    """What a rank noted."""
+
+    #: The number of the start.
+    start: int
+    rank: int
+    ranks: int
+    #: starts, saved or ends.
+    what: str
+    step: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mpi:
+    """An implementation of MPI, and how its mpirun is called."""
+
+    folder: Path
+    command: tuple[str, ...]
+
+
+MPIS = {
+    "open-mpi": Mpi(
+        folder=ROOT / ".venv" / "open-mpi" / "bin",
+        command=("mpirun", "-np", "{np}", "--hostfile", "{hostfile}"),
+    ),
+    "mpich": Mpi(
+        folder=ROOT / ".venv" / "mpich" / "bin",
+        command=("mpiexec", "-np", "{np}", "-f", "{hostfile}"),
+    ),
+}
+
+
+def until(holds: Callable[[], bool], what: str, *, shown: Callable[[], object] = str) -> None:
+    """Wait until it holds; fail with what is shown then."""
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < deadline, f"never seen: {what}; last: {shown()}"
+        time.sleep(0.02)
+
+
+@dataclass(kw_only=True)
+class World:
+    """The files of a job, its workers and its driver."""
+
+    folder: Path
+    shell: list[str]
+    mpi: Mpi
+    #: The number of the last list.
+    number: int = 0
+    workers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    driver: subprocess.Popen[bytes] | None = None
+
+    def __post_init__(self) -> None:
+        """Make the files."""
+        (self.folder / "pods").mkdir()
+        kubexec = self.folder / "kubexec.sh"
+        kubexec.write_text(_KUBEXEC.format(folder=self.folder))
+        kubexec.chmod(0o755)
+        self.publish()
+
+    def add(self, *names: str) -> None:
+        """Start workers."""
+        for name in names:
+            # The list of words is for a shell that sets the name of the host and waits.
+            inner = f"hostname {name}; exec sleep 1000"
+            kinds = ["--pid", "--uts", "--fork", "--mount-proc", "--kill-child"]
+            worker = subprocess.Popen(["unshare", *kinds, "sh", "-c", inner])
+            self.workers[name] = worker
+            children = Path(f"/proc/{worker.pid}/task/{worker.pid}/children")
+            until(lambda at=children: at.read_text().strip() != "", f"{name} runs")  # type: ignore[misc]
+            (self.folder / "pods" / name).write_text(children.read_text().strip() + "\n")
+
+    def remove(self, name: str) -> None:
+        """End a worker with all its processes."""
+        (self.folder / "pods" / name).unlink()
+        worker = self.workers.pop(name)
+        worker.kill()
+        worker.wait()
+
+    def hide(self, name: str) -> None:
+        """Let no command reach a worker."""
+        (self.folder / "pods" / name).rename(self.folder / f"hidden-{name}")
+
+    def show(self, name: str) -> None:
+        """Let commands reach it again."""
+        (self.folder / f"hidden-{name}").rename(self.folder / "pods" / name)
+
+    def run_in(self, name: str, script: str) -> subprocess.Popen[bytes]:
+        """Start a command in a worker."""
+        return subprocess.Popen([self.folder / "kubexec.sh", name, script])
+
+    def publish(
+        self, *names: str, slots: int = 1, generations: Mapping[str, str] | None = None
+    ) -> None:
+        """Change the list of hosts; generations: of the pods that are not the first of their names."""
+        self.number += 1
+        later = generations or {}
+        lines = [f"echo {name}:{slots} # {later.get(name, 'first')}\n" for name in names]
+        new = self.folder / "list.new"
+        new.write_text(f"#!/bin/sh\n# list {self.number} drain 60\n" + "".join(lines))
+        new.rename(self.folder / "list")
+
+    def start(
+        self,
+        *options: str,
+        hears: str = "saves",
+        steps: int = 10**6,
+        code: int = 0,
+        command: Sequence[str] = (),
+    ) -> None:
+        """Start the driver with ranks; hears, steps, code: see rank.sh. command: runs in their place."""
+        driver = self.folder / "elastic.sh"
+        text = DRIVER.read_text()
+        for usual, short in SHORT.items():
+            assert usual in text
+            text = text.replace(usual, short)
+        driver.write_text(text)
+        program, *words = self.mpi.command
+        mpirun = [f"{self.mpi.folder}/{program}", *words, "sh", f"{HERE}/rank.sh"]
+        root_may = {
+            f"{prefix}_ALLOW_RUN_AS_ROOT{suffix}": "1"
+            for prefix in ("OMPI", "PRTE")
+            for suffix in ("", "_CONFIRM")
+        }
+        ranks = {"NOTES": f"{self.folder}/notes", "HEARS": hears, "STEPS": f"{steps}"}
+        ours = {
+            "MPIJOB_ELASTIC_LIST": f"{self.folder}/list",
+            "MPIJOB_ELASTIC_KUBEXEC": f"{self.folder}/kubexec.sh",
+            "MPIJOB_ELASTIC_FOLDER": f"{self.folder}/run",
+            "HYDRA_IFACE": "lo",
+            "CODE": f"{code}",
+        }
+        with (self.folder / "log").open("wb") as log:
+            self.driver = subprocess.Popen(
+                [*self.shell, driver, *options, "--", *(command or mpirun)],
+                env=os.environ | root_may | ranks | ours,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    @property
+    def log(self) -> str:
+        """What the driver and the ranks printed."""
+        return (self.folder / "log").read_text(errors="replace")
+
+    @property
+    def said(self) -> list[str]:
+        """What the driver said, without times."""
+        return [
+            line.partition(": ")[2] for line in self.log.splitlines() if " elastic.sh: " in line
+        ]
+
+    @property
+    def notes(self) -> list[Note]:
+        """What the ranks noted."""
+        path = self.folder / "notes"
+        lines = path.read_text().splitlines() if path.exists() else []
+        words = [line.split() for line in lines]
+        return [Note(int(a), int(b), int(c), what, int(d)) for a, b, c, what, d in words]
+
+    def of(self, start: int, what: str) -> list[Note]:
+        """Return what the ranks of a start noted of a kind."""
+        return [note for note in self.notes if (note.start, note.what) == (start, what)]
+
+    @property
+    def acknowledged(self) -> str:
+        """The acknowledgement."""
+        path = self.folder / "run" / "acknowledged"
+        return path.read_text() if path.exists() else ""
+
+    def runs_on(self, *names: str, start: int = 0) -> None:
+        """Wait until ranks run on exactly these hosts of the present list."""
+        expected = [f"list {self.number}", "state running", *names]
+
+        def found() -> list[str]:
+            return [line.partition(":")[0] for line in self.acknowledged.splitlines()]
+
+        until(lambda: found() == expected, f"runs on {names}", shown=lambda: self.log)
+        if start:
+            enough = len(names)
+            until(
+                lambda: len(self.of(start, "starts")) == enough,
+                f"{enough} ranks of start {start}",
+                shown=lambda: self.log,
+            )
+
+    def waits(self) -> None:
+        """Wait until it is acknowledged that no rank runs on the present list."""
+        head = f"list {self.number}\nstate waiting\n"
+        until(lambda: self.acknowledged == head, "it waits", shown=lambda: self.log)
+
+    def says(self, text: str) -> None:
+        """Wait until the driver has said that."""
+        until(lambda: any(text in line for line in self.said), text, shown=lambda: self.log)
+
+    def code(self) -> int:
+        """Return the exit code of the driver, which ends."""
+        assert self.driver is not None
+        try:
+            return self.driver.wait(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            pytest.fail(f"the driver does not end: {self.log}")
+
+    def ranks(self) -> list[int]:
+        """Return the processes of the ranks that run, as numbers of this machine."""
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                words = (process / "cmdline").read_bytes().split(b"\0")
+                environment = (process / "environ").read_bytes()
+            except OSError:
+                continue
+            is_rank = words[:2] == [b"sh", f"{HERE}/rank.sh".encode()]
+            if is_rank and f"NOTES={self.folder}/notes\0".encode() in environment:
+                found.append(int(process.name))
+        return found
+
+    def close(self) -> None:
+        """End everything."""
+        if self.driver and self.driver.poll() is None:
+            os.killpg(self.driver.pid, signal.SIGKILL)
+            self.driver.wait()
+        for name in [*self.workers]:
+            self.workers.pop(name).kill()
+
+
+def why_not() -> str:
+    """Return why no world can be made here; "" if it can."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        return "the workers are namespaces of processes: Linux and root are needed"
+    if shutil.which("unshare") is None or shutil.which("nsenter") is None:
+        return "unshare and nsenter are not installed: apt-get install util-linux"
+    return ""
+
+
+@contextmanager
+def world_of(folder: Path, *, shell_name: str, mpi: str) -> Iterator[World]:
+    """Make a world with that shell and that MPI, or skip the test."""
+    if why := why_not():
+        pytest.skip(why)
+    if shutil.which(shell_name) is None:
+        pytest.skip(f"{shell_name} is not installed")
+    if not MPIS[mpi].folder.is_dir():
+        pytest.skip(f"make .venv/{mpi}/made installs the {mpi} that this needs")
+    world = World(folder=folder, shell=SHELLS[shell_name], mpi=MPIS[mpi])
+    try:
+        yield world
+    finally:
+        world.close()
