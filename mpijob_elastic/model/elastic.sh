@@ -1,7 +1,8 @@
 #!/bin/sh
 # elastic.sh: runs an MPI program on the hosts of discover_hosts.sh, and starts it again when they change.
 # mpijob-elastic mounts it at /etc/mpi in the launchers that name it. It needs a POSIX shell and the
-# programs cat, chmod, date, mkdir, mv, rm and sleep (busybox has them). docs/mpi.md has the contract.
+# programs cat, chmod, date, env, mkdir, mv, rm and sleep, and uses setsid if it is there (busybox has
+# all of them). docs/decisions/0048-a-driver-for-any-mpi-program.md has the reasons.
 #
 # A generation is one run of the command, on one list of hosts. No generation starts before all ranks
 # of the last one have ended, and the acknowledgement (see `acknowledge`) says on which hosts ranks may
@@ -13,7 +14,7 @@ USAGE='Usage: elastic.sh [OPTIONS] -- COMMAND...
 Starts COMMAND, mostly an mpirun, on the hosts of the job. When the hosts change, it signals COMMAND,
 waits until the ranks have saved their state and ended, and starts COMMAND on the new hosts.
 
-These words of COMMAND are replaced:
+In the words of COMMAND these are replaced:
   {np}        the number of slots of all hosts
   {hostfile}  the path of a hostfile, in the form that the mpirun of COMMAND reads
 
@@ -28,7 +29,8 @@ Options:
   --implementation I  open-mpi, mpich or intel-mpi, if COMMAND does not begin with its mpirun
   --help              print this text
 
-Exit codes: that of COMMAND; 2 for a wrong option; 143 after SIGTERM.'
+Exit codes: that of COMMAND; 1 if COMMAND ended with 0 and lost a host; 2 for a wrong option; 143 after
+SIGTERM.'
 
 # --- constants; times are in seconds ---
 NEWLINE='
@@ -42,11 +44,15 @@ FORGIVEN_AFTER=300
 # What mpirun gets to end after SIGTERM, and ranks to save after a SIGTERM of ours.
 TERM_FOR=5
 LAST_SAVE_FOR=20
-# How long a look into a worker may take, how many are made at once, and when hosts that cannot be
-# used are looked at again.
+# How long a look into a worker may take: to end ranks, and while ranks run or time is short. How many
+# looks are made at once, and when hosts that cannot be used are looked at again.
 LOOK_FOR=10
-LOOKS_AT_ONCE=16
+QUICK_LOOK_FOR=3
+LOOKS_AT_ONCE=64
 LOOK_AGAIN_AFTER=10
+# So many starts in a row that run for less than FORGIVEN_AFTER are too many for each try, whatever
+# explains them.
+MOST_SHORT_STARTS=20
 # A grace period while the list does not say the drain-timeout.
 DEFAULT_GRACE=50
 
@@ -54,43 +60,77 @@ LIST=${MPIJOB_ELASTIC_LIST:-/etc/mpi/discover_hosts.sh}
 KUBEXEC=${MPIJOB_ELASTIC_KUBEXEC:-/etc/mpi/kubexec.sh}
 FOLDER=${MPIJOB_ELASTIC_FOLDER:-/run/mpijob-elastic}
 
-# Runs in a worker. Ends processes of earlier generations, which carry the mark in their environment,
-# and says `clean` or how many are left. A pod may see the processes of other containers: only those
-# in the cgroup of this shell are its container's. Only builtins: `read` leaves out NULs.
+# Runs in a worker, and in the launcher. Ends the processes of earlier generations and their children,
+# and says `clean` or how many are left. They carry the mark in their environment, which is
+# `RUN.NUMBER.`; of the run $1 only numbers up to $2 are earlier. A pod may see the processes of other
+# containers: only those in the cgroup of this shell are its container's; with $3 only those in its
+# namespace of processes. Only builtins: `read` leaves out NULs.
 END_RANKS='
+run=$1 last=$2 only=$3
 group() { text=; while read -r line; do text="$text$line "; done 2>/dev/null < "/proc/$1/cgroup"; }
 marked() {
   while read -r line || [ "$line" ]; do
-    case $line in *MPIJOB_ELASTIC_RUN=*) return 0 ;; esac
+    case $line in
+      *MPIJOB_ELASTIC_RUN="$run".*)
+        number=${line##*MPIJOB_ELASTIC_RUN="$run".}
+        [ "${number%%.*}" -le "$last" ]
+        return
+        ;;
+      *MPIJOB_ELASTIC_RUN=*) return 0 ;;
+    esac
     line=
   done 2>/dev/null < "/proc/$1/environ"
   return 1
 }
-group self; own=$text
-for try in 1 2 3; do
-  left=0
+find_earlier() {
+  earlier=" " others=
   for process in /proc/[0-9]*; do
     pid=${process#/proc/}
-    marked "$pid" || continue
+    [ "$pid" = $$ ] && continue
     group "$pid"
     [ "$text" = "$own" ] || continue
-    kill -9 "$pid" 2>/dev/null && left=$((left + 1))
+    [ -z "$only" ] || [ "$process/ns/pid" -ef /proc/self/ns/pid ] || continue
+    if marked "$pid"; then earlier="$earlier$pid "; else others="$others$pid "; fi
+  done
+  found=yes
+  while [ "$found" ]; do
+    found=
+    for pid in $others; do
+      read -r stat 2>/dev/null < "/proc/$pid/stat" || continue
+      set -- ${stat##*) }
+      case $earlier in *" $pid "*) continue ;; esac
+      case $earlier in *" $2 "*) earlier="$earlier$pid " found=yes ;; esac
+    done
+  done
+}
+group self
+own=$text
+for try in 1 2 3 4 5; do
+  left=0
+  find_earlier
+  for pid in $earlier; do
+    if kill -9 "$pid" 2>/dev/null || [ -e "/proc/$pid" ]; then left=$((left + 1)); fi
   done
   [ "$left" = 0 ] && { echo clean; exit; }
-  sleep 1
+  sleep 0.2 2>/dev/null || sleep 1
 done
 echo "$left left"
 '
 # Runs in a worker: says `yes` if a rank of the generation $1 runs. MPI gives each rank its number.
 SEE_RANK='
+group() { text=; while read -r line; do text="$text$line "; done 2>/dev/null < "/proc/$1/cgroup"; }
+group self
+own=$text
 for process in /proc/[0-9]*; do
-  run= rank=
+  group "${process#/proc/}"
+  [ "$text" = "$own" ] || continue
+  mark= rank=
   while read -r line || [ "$line" ]; do
-    case $line in *"MPIJOB_ELASTIC_RUN=$0"*) run=yes ;; esac
+    case $line in *"MPIJOB_ELASTIC_RUN=$1.$2."*) mark=yes ;; esac
     case $line in *OMPI_COMM_WORLD_RANK=*|*PMIX_RANK=*|*PMI_RANK=*) rank=yes ;; esac
     line=
   done 2>/dev/null < "$process/environ"
-  [ "$run$rank" = yesyes ] && { echo yes; exit; }
+  [ "$mark$rank" = yesyes ] && { echo yes; exit; }
 done
 echo no
 '
@@ -106,10 +146,17 @@ refuse() {
 
 # --- options ---
 
+# Leading zeros would be octal numbers.
 is_number() {
   case $1 in
-    '' | *[!0-9]* | ?????????*) return 1 ;;
+    '' | *[!0-9]* | 0?* | ?????????*) return 1 ;;
   esac
+}
+
+# Set $now to the seconds since the boot: the clock of the day may step.
+clock() {
+  read -r now _ < /proc/uptime
+  now=${now%%.*}
 }
 
 # number OPTION VALUE LEAST
@@ -131,7 +178,10 @@ take() {
     --retries) number "$1" "$2" 0; retries=$2 ;;
     --signal)
       signal=${2#SIG}
-      kill -l "$signal" >/dev/null 2>&1 || refuse "--signal: no signal is named '$2'"
+      case $signal in
+        USR1 | USR2 | TERM | INT | HUP | QUIT | ALRM | CONT) ;;
+        *) refuse "--signal must be USR1, USR2, TERM, INT, HUP, QUIT, ALRM or CONT, not '$2'" ;;
+      esac
       ;;
     --implementation)
       case $2 in
@@ -145,20 +195,26 @@ take() {
 
 # --- the list of hosts ---
 
-# Read the list: $list is its number, $drain its drain-timeout, $hosts a line `NAME:SLOTS GENERATION`
-# for each host. The file is changed as a whole, and its lines are `echo NAME:SLOTS # GENERATION`.
+# Read the list: $list is its number, $drain its drain-timeout, $hosts a line `NAME:SLOTS POD` for each
+# host. The file is changed as a whole, and its lines are `echo NAME:SLOTS # POD`. $is_new says whether
+# it is another list; one that has the same number is not read to its end.
 read_list() {
-  new_list='' new_drain='' new_hosts=''
+  new_list='' new_drain='' new_hosts='' is_new=yes
   while read -r word value hash more; do
     case $word in
-      '#') [ "$value" = list ] && new_list=$hash new_drain=${more#drain } ;;
+      '#')
+        [ "$value" = list ] || continue
+        [ "$hash" = "$list" ] && is_new='' && return
+        new_list=$hash new_drain=${more#drain }
+        ;;
       echo) add_host "$value" "${more:-}" ;;
     esac
   done 2>/dev/null < "$LIST" || return 1
+  [ "$new_list" ] || [ "$new_hosts" != "$hosts" ] || is_new=''
   list=$new_list drain=$new_drain hosts=$new_hosts
 }
 
-# add_host NAME:SLOTS GENERATION
+# add_host NAME:SLOTS POD
 add_host() {
   is_number "${1##*:}" || return 0
   [ "${1##*:}" -gt 0 ] || return 0
@@ -202,24 +258,53 @@ $1
 HOSTS
 }
 
+# Look at the list; fail if it cannot be read. No host gets a rank before what an earlier launcher may
+# have left there has ended.
 look_at_list() {
-  read_list || return 1
+  if ! read_list; then
+    [ "$cannot_read" ] || say "$LIST cannot be read"
+    cannot_read=yes
+    return 1
+  fi
+  cannot_read=''
+  [ "$is_new" ] || return 0
+  clock
+  list_seen_at=$now
+  find_unknown
+  [ "$unknown" ] && end_ranks "$unknown" "$LOOK_FOR"
+  known=$hosts
   find_usable
   explain
 }
 
+# Set $unknown to the hosts of the list that no list before had.
+find_unknown() {
+  unknown=''
+  while read -r host; do
+    [ "$host" ] || continue
+    has_line "$known" "$host" || unknown=$unknown$host$NEWLINE
+  done <<HOSTS
+$hosts
+HOSTS
+}
+
 # --- the acknowledgement ---
 
-# acknowledge STATE HOSTS: write on which list ranks may run. It is changed as a whole.
+# acknowledge STATE HOSTS: write on which list ranks may run. After the hosts come lines `left NAME` for
+# those where something of an earlier start may run. The file is changed as a whole.
 acknowledge() {
-  printf 'list %s\nstate %s\n%s' "${list:-0}" "$1" "$2" > "$FOLDER/acknowledged.new"
-  mv "$FOLDER/acknowledged.new" "$FOLDER/acknowledged"
-  acknowledged=$list
+  {
+    printf 'list %s\nstate %s\n%s' "${list:-0}" "$1" "$2" &&
+      for host in $unusable; do echo "left $host" || return; done
+  } > "$FOLDER/acknowledged.new" &&
+    mv "$FOLDER/acknowledged.new" "$FOLDER/acknowledged" &&
+    acknowledged=$list
 }
 
 # --- looks into workers ---
 
-# look SCRIPT ARGUMENT HOSTS: run a script in all hosts, and keep each answer in $FOLDER/answers/HOST.
+# look SCRIPT NUMBER HOSTS SECONDS: run a script in all hosts, and keep each answer in
+# $FOLDER/answers/HOST. It gets the name of this run, and a number.
 look() {
   rm -rf "$FOLDER/answers"
   mkdir "$FOLDER/answers"
@@ -228,30 +313,39 @@ look() {
     [ "$host" ] || continue
     begin_look "${host%%:*}" "$1" "$2"
     count=$((count + 1))
-    [ "$((count % LOOKS_AT_ONCE))" = 0 ] && end_looks
+    [ "$((count % LOOKS_AT_ONCE))" = 0 ] && end_looks "$4"
   done <<HOSTS
 $3
 HOSTS
-  end_looks
+  end_looks "$4"
 }
 
-# begin_look HOST SCRIPT ARGUMENT
+# begin_look HOST SCRIPT NUMBER
 begin_look() {
   # The remote shell joins its words: the script is quoted, and has no quote of this kind.
-  "$KUBEXEC" "$1" "/bin/sh -c '$2' '$3'" > "$FOLDER/answers/$1" 2>/dev/null </dev/null &
+  $OWN_GROUP "$KUBEXEC" "$1" "/bin/sh -c '$2' sh $run $3 \"\"" > "$FOLDER/answers/$1" 2>/dev/null </dev/null &
   looks="$looks $!"
 }
 
-# Wait for the looks that were begun, and end those that take too long.
+# end_looks SECONDS: wait for the looks that were begun, and end those that take longer. kubectl may be
+# a child of what was started, so its group ends.
 end_looks() {
   [ "$looks" ] || return 0
   # shellcheck disable=SC2086 # $looks is a list of numbers
-  { sleep "$LOOK_FOR"; kill -9 $looks; } >/dev/null 2>&1 &
+  {
+    sleep "$1"
+    for one in $looks; do kill -9 "-$one" || kill -9 "$one"; done
+  } >/dev/null 2>&1 &
   guard=$!
-  for one in $looks; do wait "$one" 2>/dev/null; done
-  kill "$guard" 2>/dev/null
+  for one in $looks; do wait_for "$one"; done
+  kill -9 "$guard" 2>/dev/null
   wait "$guard" 2>/dev/null
   looks=''
+}
+
+# wait_for PROCESS: a signal to this shell ends a `wait` early.
+wait_for() {
+  while kill -0 "$1" 2>/dev/null; do wait "$1" 2>/dev/null; done
 }
 
 # answer HOST: print what the last look into a host said.
@@ -261,11 +355,12 @@ answer() {
   echo "$said"
 }
 
-# end_ranks HOSTS: end what is left of earlier generations there. Where that is not sure, a host is put
-# into $unusable, and into $unreached if it cannot be reached; the others are taken out of $unusable.
+# end_ranks HOSTS SECONDS: end what is left of earlier generations there. Where that is not sure, a host
+# is put into $unusable, and into $unreached if it cannot be reached; the others are taken out of
+# $unusable.
 end_ranks() {
   unreached='' stays=''
-  look "$END_RANKS" sh "$1"
+  look "$END_RANKS" "$number" "$1" "$2"
   while read -r host _; do
     host=${host%%:*}
     [ "$host" ] || continue
@@ -279,9 +374,12 @@ $1
 HOSTS
   kept=$(without "$unusable" "$1")
   unusable=${kept%.}$stays
-  checked_at=$(date +%s)
-  [ "$stays" ] || return 0
-  say "nothing is started in $(names "$stays"): what ran there does not end, or cannot be seen"
+  clock
+  checked_at=$now
+  find_usable
+  [ "$stays" ] && [ "$stays" != "$stayed" ] &&
+    say "nothing is started in $(names "$stays"): what ran there does not end, or cannot be seen"
+  stayed=$stays
 }
 
 # without NAMES HOSTS: print the names, a line each, that no line of the hosts has.
@@ -299,15 +397,22 @@ NAMES
   echo .
 }
 
-# Set $ranks_run to yes if ranks of this generation run in all of its hosts.
+# Set $ranks_run to no if a host says that no rank of this generation runs in it. $looked says whether
+# every host has said that one runs.
 see_ranks() {
-  ranks_run=yes
-  [ "$(($(date +%s) - started_at))" -ge "$START_FOR" ] && return
-  look "$SEE_RANK" "$generation" "$running"
+  ranks_run=yes looked=''
+  clock
+  [ "$((now - started_at))" -ge "$START_FOR" ] && return
+  look "$SEE_RANK" "$number" "$running" "$QUICK_LOOK_FOR"
+  looked=yes
   while read -r host _; do
     host=${host%%:*}
     [ "$host" ] || continue
-    [ "$(answer "$host")" = yes ] || ranks_run=no
+    case $(answer "$host") in
+      yes) ;;
+      no) ranks_run=no ;;
+      *) looked='' ;;
+    esac
   done <<HOSTS
 $running
 HOSTS
@@ -317,13 +422,14 @@ HOSTS
 
 # Sets $FOLDER: the webhook mounts one; without it, the controller cannot read the acknowledgement.
 prepare_folder() {
+  # In a subshell: a redirection that fails ends this shell.
   mkdir -p "$FOLDER" 2>/dev/null
-  if ! : 2>/dev/null > "$FOLDER/written"; then
-    say "$FOLDER cannot be written, so workers drain for their whole drain-timeout"
-    FOLDER=/tmp/mpijob-elastic.$$
-    mkdir "$FOLDER" || exit 1
-  fi
-  rm -f "$FOLDER/written"
+  (: > "$FOLDER/written") 2>/dev/null && return
+  say "$FOLDER cannot be written, so workers drain for their whole drain-timeout"
+  FOLDER=${TMPDIR:-/tmp}/mpijob-elastic
+  mkdir -p "$FOLDER" 2>/dev/null
+  (: > "$FOLDER/written") 2>/dev/null && return
+  refuse "neither /run/mpijob-elastic nor $FOLDER can be written; mount an emptyDir at one of them"
 }
 
 # find_implementation COMMAND...: set $implementation by what its mpirun says of itself.
@@ -338,6 +444,27 @@ find_implementation() {
     *'Intel(R) MPI'*) implementation=intel-mpi ;;
     *HYDRA* | *Hydra*) implementation=mpich ;;
   esac
+}
+
+# check_words COMMAND...: refuse what would start ranks elsewhere than on the hosts of the list.
+check_words() {
+  before='' has_hostfile='' has_machinefile=''
+  for word; do
+    case $word in
+      *'{hostfile}'*)
+        has_hostfile=yes
+        [ "$before" = -machinefile ] && has_machinefile=yes
+        ;;
+      */etc/mpi/hostfile*) refuse "$word names all workers; write {hostfile}" ;;
+    esac
+    before=$word
+  done
+  if [ "$implementation" = intel-mpi ] && [ ! "$has_machinefile" ]; then
+    refuse "Intel MPI counts the slots of hosts only with -machinefile; write -machinefile {hostfile}"
+  fi
+  if [ "$has_hostfile" ] && [ ! "$implementation" ]; then
+    refuse "the form of {hostfile} depends on the MPI: give --implementation"
+  fi
 }
 
 # write_hostfiles: write both forms, `NAME slots=N` and `NAME:N`.
@@ -355,18 +482,25 @@ HOSTS
 }
 
 # write_agent: write the remote shell by which all processes of this generation carry its mark. It notes
-# when it begins and how it ends, and turns the end of kubectl by a signal into an exit code.
+# when it begins and how it ends, and turns the end of kubectl by a signal into an exit code. It takes
+# no host that is not of this generation.
 write_agent() {
-  : > "$FOLDER/agents"
+  agents=$FOLDER/agents.$number
+  rm -f "$FOLDER"/agents.*
+  (: > "$agents")
   cat > "$FOLDER/agent.new" <<AGENT
 #!/bin/sh
 while [ "\${1#-}" != "\$1" ]; do shift; done
-host=\$1
+host=\$1 known=
 shift
-echo "begins \$host" >> "$FOLDER/agents"
-$KUBEXEC "\$host" "MPIJOB_ELASTIC_RUN=$generation; export MPIJOB_ELASTIC_RUN; \$*"
+while read -r line; do
+  [ "\${line%%:*}" = "\$host" ] && known=yes
+done < "$FOLDER/hostfile.hydra"
+[ "\$known" ] || { echo "elastic.sh: \$host is not in the list of hosts" >&2; exit 1; }
+echo "begins \$host" >> "$agents"
+$KUBEXEC "\$host" "MPIJOB_ELASTIC_RUN=$run.$number.; export MPIJOB_ELASTIC_RUN; \$*"
 code=\$?
-echo "ends \$host \$code" >> "$FOLDER/agents"
+echo "ends \$host \$code" >> "$agents"
 exit "\$code"
 AGENT
   chmod +x "$FOLDER/agent.new"
@@ -376,25 +510,25 @@ AGENT
 # Set $broken to a host whose remote shell has not ended with 0 although the command has ended; "" if
 # there is none. What the command has started there ends within a moment.
 find_broken() {
-  broken=''
-  end_at=$(($(date +%s) + TERM_FOR))
+  clock
+  end_at=$((now + TERM_FOR))
   while :; do
-    open='' broken=''
+    begun=0 ended=0 broken=''
     while read -r what host agent_code; do
       case $what in
-        begins) open=$open$host$NEWLINE ;;
+        begins) begun=$((begun + 1)) ;;
         ends)
-          open=$(without "$open" "$host$NEWLINE")
-          open=${open%.}
+          ended=$((ended + 1))
           [ "$agent_code" = 0 ] || broken=$host
           ;;
       esac
-    done < "$FOLDER/agents"
-    [ "$open" ] || return 0
-    [ "$(date +%s)" -lt "$end_at" ] || break
+    done < "$agents"
+    [ "$begun" -gt "$ended" ] || return 0
+    clock
+    [ "$now" -lt "$end_at" ] || break
     sleep "$TICK"
   done
-  broken=${open%%"$NEWLINE"*}
+  broken=${broken:-a worker}
 }
 
 # unless_own VARIABLE VALUE: set a variable of MPI, unless somebody else than the operator has set it.
@@ -419,30 +553,44 @@ set_variables() {
   unless_own HYDRA_HOST_FILE "$FOLDER/hostfile.hydra"
   unless_own I_MPI_HYDRA_BOOTSTRAP rsh
   unless_own I_MPI_HYDRA_BOOTSTRAP_EXEC "$FOLDER/agent"
+  unless_own I_MPI_HYDRA_BRANCH_COUNT 0
 }
 
 # --- a generation ---
 
 # start COMMAND...
 start() {
-  number=$((number + 1))
-  generation=$run.$number.
-  running=$usable np=$slots
+  number=$((number + 1)) starts=$((starts + 1))
+  running=$usable
   write_hostfiles
   write_agent
   acknowledge running "$running"
-  started_at=$(date +%s)
-  say "start $number on $np slots (list ${list:-none}): $(names "$running")"
+  clock
+  started_at=$now
+  say "start $number on $slots slots (list ${list:-none}): $(names "$running")"
   for word; do  # each word is taken from the front, and put at the end
     shift
-    case $word in
-      '{np}') word=$np ;;
-      '{hostfile}') word=$FOLDER/hostfile$suffix ;;
-    esac
+    replace "$word" '{np}' "$slots"
+    replace "$word" '{hostfile}' "$FOLDER/hostfile$suffix"
     set -- "$@" "$word"
   done
-  "$@" &
+  # The mark tells what the command leaves in the launcher.
+  env "MPIJOB_ELASTIC_RUN=$run.$number." "$@" &
   child=$!
+}
+
+# replace TEXT OLD NEW: set $word to the text with NEW in the place of each OLD.
+replace() {
+  word='' rest=$1
+  while :; do
+    case $rest in
+      *"$2"*) ;;
+      *) break ;;
+    esac
+    word=$word${rest%%"$2"*}$3
+    rest=${rest#*"$2"}
+  done
+  word=$word$rest
 }
 
 # names HOSTS: print the names of up to eight hosts.
@@ -461,30 +609,69 @@ HOSTS
 
 has_ended() { ! kill -0 "$child" 2>/dev/null; }
 
-# wait_for_end SECONDS: fail if the command still runs then.
+# Set $target to the mpirun among the command and what it has started, or else to the command: a
+# command may be a script, which forwards no signal.
+find_target() {
+  target=$child below=" $child " more=yes
+  while [ "$more" ]; do
+    more=''
+    for process in /proc/[0-9]*; do
+      pid=${process#/proc/}
+      case $below in *" $pid "*) continue ;; esac
+      read -r stat 2>/dev/null < "$process/stat" || continue
+      after=${stat##*) }
+      parent=${after#* }
+      case $below in
+        *" ${parent%% *} "*) ;;
+        *) continue ;;
+      esac
+      below="$below$pid " more=yes
+      # The last one found is the lowest: Intel's mpirun is a script that runs mpiexec.hydra.
+      case $stat in
+        *'(mpirun'* | *'(mpiexec'* | *'(prterun)'* | *'(orterun)'*) target=$pid ;;
+      esac
+    done
+  done
+}
+
+# wait_for_end SECONDS: fail if the command still runs then. Once the launcher is to end, it has little
+# time.
 wait_for_end() {
-  end_at=$(($(date +%s) + $1))
+  clock
+  end_at=$((now + $1)) is_short=''
   until has_ended; do
-    [ "$(date +%s)" -lt "$end_at" ] || return 1
+    clock
+    if [ "$term" ] && [ ! "$is_short" ]; then
+      is_short=yes
+      [ "$end_at" -le "$((now + LAST_SAVE_FOR))" ] || end_at=$((now + LAST_SAVE_FOR))
+    fi
+    [ "$now" -lt "$end_at" ] || return 1
     sleep "$TICK"
   done
 }
 
 # end_command SIGNAL SECONDS: signal the command, and insist.
 end_command() {
-  kill -s "$1" "$child" 2>/dev/null
+  find_target
+  kill -s "$1" "$target" 2>/dev/null
   wait_for_end "$2" && return
   say "still running after $2 s: SIGTERM"
-  kill -s TERM "$child" 2>/dev/null
+  kill -s TERM "$target" 2>/dev/null
   wait_for_end "$TERM_FOR" && return
   say "still running: SIGKILL"
-  kill -s KILL "$child" 2>/dev/null
+  kill -s KILL "$target" "$child" 2>/dev/null
 }
 
-# Set $code to the exit code of the command, which has ended.
+# Set $code to the exit code of the command, which has ended, and end what it has left in the launcher.
 take_code() {
-  wait "$child" 2>/dev/null
-  code=$?
+  while :; do
+    wait "$child" 2>/dev/null
+    code=$?
+    has_ended && break
+  done
+  broken=''
+  [ "$code" = 0 ] && find_broken
+  /bin/sh -c "$END_RANKS" sh "$run" "$number" only > /dev/null 2>&1 </dev/null
 }
 
 # The ranks save and end, because the hosts have changed.
@@ -499,21 +686,27 @@ stop() {
     end_command TERM "$TERM_FOR"
   fi
   take_code
-  [ "$code" = 0 ] || end_ranks "$running"
-  say "start $number ended with $code after $(($(date +%s) - started_at)) s"
+  # Some mpirun end with 0 although they have lost a host, or before any rank runs.
+  if [ "$code" != 0 ] || [ "$broken" ] || [ ! "$looked" ]; then
+    end_ranks "$running" "$LOOK_FOR"
+  fi
+  clock
+  say "start $number ended with $code after $((now - started_at)) s"
+  starts=0
 }
 
-# Set $limit to what ranks get to save.
+# Set $limit to what ranks get to save, from now on.
 find_grace() {
   limit=$grace
   [ "$limit" ] && return
   limit=$DEFAULT_GRACE
-  is_number "$drain" && limit=$((drain > 15 ? drain - 10 : 5))
+  clock
+  is_number "$drain" && limit=$((drain - 10 - (now - list_seen_at)))
+  [ "$limit" -ge 5 ] || limit=5
 }
 
 # The launcher is to end: the ranks may save first.
 terminate() {
-  trap : TERM INT
   if [ "$child" ] && ! has_ended; then
     find_grace
     see_ranks
@@ -521,12 +714,13 @@ terminate() {
     [ "$ranks_run" = yes ] || signal=TERM
     say "SIGTERM came: SIG$signal, at most $limit s"
     end_command "$signal" "$limit"
+    take_code
   fi
   exit 143
 }
 
-# rest: let a moment pass, and end if the launcher is to end.
-rest() {
+# pause: let a moment pass, and end if the launcher is to end.
+pause() {
   sleep "$TICK"
   [ "$term" ] && terminate
   return 0
@@ -536,8 +730,9 @@ rest() {
 watch() {
   stopped=''
   while :; do
-    rest
+    sleep "$TICK"
     has_ended && break
+    [ "$term" ] && terminate
     look_at_list || continue
     look_again
     if [ "$usable" != "$running" ]; then
@@ -555,21 +750,23 @@ watch() {
 # look_again: see whether listed hosts that could not be used can be used now.
 look_again() {
   [ "$unusable" ] || return 0
-  [ "$(($(date +%s) - checked_at))" -ge "$LOOK_AGAIN_AFTER" ] || return 0
+  clock
+  [ "$((now - checked_at))" -ge "$LOOK_AGAIN_AFTER" ] || return 0
   listed=''
   while read -r host; do
     has_line "$unusable" "${host%%:*}" && listed=$listed$host$NEWLINE
   done <<HOSTS
 $hosts
 HOSTS
-  [ "$listed" ] && end_ranks "$listed"
-  find_usable
+  [ "$listed" ] && end_ranks "$listed" "$QUICK_LOOK_FOR"
+  return 0
 }
 
 # wait_for_slots LEAST
 wait_for_slots() {
   told=''
   while :; do
+    [ "$term" ] && terminate
     if look_at_list; then
       look_again
       [ "$slots" -ge "$1" ] && return
@@ -577,14 +774,15 @@ wait_for_slots() {
       [ "$told" = "$slots" ] || say "waits for $1 slots; list ${list:-none} has $slots"
       told=$slots
     fi
-    rest
+    pause
   done
 }
 
 # explain: forget the recent failures if a host on which they came has left the list.
 explain() {
   [ "$recent" -gt 0 ] || return 0
-  [ "$(date +%s)" -le "$explained_until" ] || return 0
+  clock
+  [ "$now" -le "$explained_until" ] || return 0
   find_missing "$failed_on" "$hosts"
   [ "$missing" ] || return 0
   say "$missing has left the list, so the failure does not count"
@@ -593,10 +791,10 @@ explain() {
 
 # count_failure: count the end of a generation that nobody asked for.
 count_failure() {
-  now=$(date +%s)
+  clock
   ran=$((now - started_at))
   if [ "$ran" -ge "$FORGIVEN_AFTER" ]; then
-    failures=0 recent=0
+    failures=0 recent=0 starts=0
   elif [ "$now" -gt "$explained_until" ]; then
     failures=$((failures + recent)) recent=0
   fi
@@ -608,46 +806,68 @@ count_failure() {
   recent=$((recent + 1)) explained_until=$((now + EXPLAINED_WITHIN)) failed_on=$running
 }
 
-# Set $pause to the seconds until the next try.
-find_pause() {
+# Set $delay to the seconds until the next try.
+find_delay() {
   case $((failures + recent)) in
-    0 | 1) pause=1 ;;
-    2) pause=2 ;;
-    3) pause=5 ;;
-    4) pause=10 ;;
-    *) pause=30 ;;
+    0 | 1) delay=1 ;;
+    2) delay=2 ;;
+    3) delay=5 ;;
+    4) delay=10 ;;
+    *) delay=30 ;;
   esac
+  # Failures that do not count are not tried without a pause either.
+  [ "$starts" -lt 8 ] || delay=30
 }
 
 # The command failed: return when it is to be tried again.
 after_failure() {
   count_failure
   acknowledge waiting ''
-  find_pause
-  try_at=$(($(date +%s) + pause))
+  if [ "$starts" -ge "$((MOST_SHORT_STARTS * (retries + 1)))" ]; then
+    say "gives up after $starts starts in a row that ended soon"
+    exit "$code"
+  fi
+  find_delay
+  clock
+  try_at=$((now + delay))
   while :; do
     look_at_list && { [ "$list" = "$acknowledged" ] || acknowledge waiting ''; }
+    clock
     if [ "$((failures + recent))" -le "$retries" ]; then
       [ "$usable" = "$running" ] || return 0
-      [ "$(date +%s)" -lt "$try_at" ] || return 0
-    elif [ "$(date +%s)" -gt "$explained_until" ]; then
+      [ "$now" -lt "$try_at" ] || return 0
+    elif [ "$now" -gt "$explained_until" ]; then
       say "gives up after $((failures + recent)) failures (--retries $retries)"
       exit "$code"
     fi
-    rest
+    pause
   done
 }
 
 # is_done: tell whether the program has done its work. Open MPI 5 also ends with 0 when a host is lost.
 is_done() {
-  [ "$code" = 0 ] && [ ! "$unreached" ] || return 1
-  find_broken
-  [ "$broken" ] || return 0
-  say "start $number ended with 0, but what ran in $broken did not"
+  [ "$code" = 0 ] || return 1
+  [ "$broken$unreached" ] || return 0
+  say "start $number ended with 0, but what ran in ${broken:-$unreached} did not"
+  code=1
   return 1
 }
 
-main() {
+# end_former: end what a driver before this one has started, which may be listed no more.
+end_former() {
+  former=''
+  while read -r host _; do
+    case $host in
+      *:*) former=$former$host$NEWLINE ;;
+    esac
+  done 2>/dev/null < "$FOLDER/acknowledged"
+  [ "$former" ] && end_ranks "$former" "$LOOK_FOR"
+  /bin/sh -c "$END_RANKS" sh "$run" 0 only > /dev/null 2>&1 </dev/null
+}
+
+# take_options WORDS...: read the options; $options is how many words they are, with the `--`.
+take_options() {
+  options=$#
   while [ $# -gt 0 ] && [ "$1" != -- ]; do
     case $1 in
       -h | --help) echo "$USAGE"; exit 0 ;;
@@ -661,42 +881,40 @@ main() {
     esac
   done
   [ $# -gt 1 ] || refuse "no command after --"
-  shift
-  find_implementation "$@"
-  suffix=.hydra
-  case $implementation in
-    open-mpi) suffix='' ;;
-    '')
-      for word; do
-        [ "$word" = '{hostfile}' ] || continue
-        refuse "the form of {hostfile} depends on the MPI: give --implementation"
-      done
-      ;;
-  esac
+  options=$((options - $# + 1))
   [ "${max_np:-$min_np}" -ge "$min_np" ] || refuse "--max-np is below --min-np"
+  least=${first_np:-$min_np}
+  [ "$least" -ge "$min_np" ] || least=$min_np
+  [ "${max_np:-$least}" -ge "$least" ] || refuse "--max-np is below --np"
+}
 
-  run='' number=0 child='' term='' unusable='' unreached='' checked_at=0 acknowledged=none
+main() {
+  take_options "$@"
+  shift "$options"
+  find_implementation "$@"
+  check_words "$@"
+  suffix=.hydra
+  [ "$implementation" = open-mpi ] && suffix=''
+
+  run='' number=0 starts=0 child='' term='' unusable='' unreached='' checked_at=0 acknowledged=none
   failures=0 recent=0 explained_until=0 failed_on='' list='' drain='' hosts='' usable='' slots=0
-  read -r run 2>/dev/null < /proc/sys/kernel/random/uuid || run=$$.$(date +%s)
+  known='' stayed='' cannot_read='' looked='' list_seen_at=0 OWN_GROUP=''
+  clock
+  read -r run 2>/dev/null < /proc/sys/kernel/random/uuid || run=$$-$now
   TICK=0.2
   sleep "$TICK" 2>/dev/null || TICK=1
+  command -v setsid >/dev/null 2>&1 && OWN_GROUP=setsid
   trap 'term=yes' TERM INT
   prepare_folder
   set_variables
-
-  least=${first_np:-$min_np}
-  [ "$least" -ge "$min_np" ] || least=$min_np
-  wait_for_slots "$least"
-  # Ranks of a launcher before this one may be left.
-  end_ranks "$hosts"
+  end_former
   while :; do
     wait_for_slots "$least"
     least=$min_np
     start "$@"
     watch
     [ "$stopped" ] && continue
-    end_ranks "$running"
-    find_usable
+    end_ranks "$running" "$LOOK_FOR"
     is_done && break
     after_failure
   done

@@ -1,6 +1,6 @@
 """Random lists, ends of workers and of ranks, while elastic.sh runs, and what must always hold.
 
-No rank of a start runs beside a rank of another. No start has fewer slots than the least. Whatever
+No rank of a start runs beside a rank of another, or in a worker that is not acknowledged. No start has fewer slots than the least. Whatever
 happened, in the end the ranks run on the hosts of the list, and save.
 """
 
@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 
-from tests.driver.world import World
+from tests.driver.world import World, until
 
 WORKERS = ("w0", "w1", "w2", "w3")
 LEAST = 2
@@ -44,6 +44,7 @@ class Watch(threading.Thread):
         """Look until it is stopped."""
         while not self._done.is_set():
             self._look()
+            self._look_at_workers()
             self.looks += 1
             self._done.wait(0.02)
 
@@ -60,6 +61,19 @@ class Watch(threading.Thread):
         still = {start_of(rank) for rank in starts} - {b""}
         if len(still) > 1:
             self.violations.append(f"ranks of {len(still)} starts at once: {sorted(still)}")
+
+    def _look_at_workers(self) -> None:
+        acknowledged = self.world.acknowledged
+        unknown = {
+            rank: worker
+            for rank, worker in self.world.workers_of_ranks().items()
+            if f"\n{worker}:" not in acknowledged and f"left {worker}\n" not in acknowledged
+        }
+        # The acknowledgement may have changed while the ranks were looked for.
+        if unknown and self.world.acknowledged == acknowledged:
+            still = {worker for rank, worker in unknown.items() if start_of(rank)}
+            if still:
+                self.violations.append(f"ranks in {sorted(still)}, but {acknowledged!r}")
 
 
 def change(world: World, random: Random, generations: dict[str, int]) -> None:
@@ -105,8 +119,8 @@ def run(world: World, *, seed: int, changes: int) -> list[str]:
         change(world, random, generations)
     publish(world, [*WORKERS], generations)
     world.runs_on(*WORKERS)
-    assert world.driver
-    world.driver.send_signal(signal.SIGTERM)
+    until(lambda: len(world.ranks()) == len(WORKERS), "a rank in each", shown=lambda: world.log)
+    world.terminate()
     code = world.code()
     watch.stop()
     violations = [*watch.violations]

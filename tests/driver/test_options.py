@@ -1,8 +1,10 @@
 """The words that elastic.sh takes, and what it answers to wrong ones, in each shell."""
 
+import os
 import shutil
 import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -22,7 +24,17 @@ REFUSED = {
     "zero": (["--min-np", "0", *DONE], "--min-np must be at least 1, not 0"),
     "too large": (["--max-np", "1000000000", *DONE], "--max-np needs a number"),
     "bounds": (["--min-np", "3", "--max-np", "2", *DONE], "--max-np is below --min-np"),
-    "signal": (["--signal", "SAVE", *DONE], "--signal: no signal is named 'SAVE'"),
+    "leading zero": (["--grace", "08", *DONE], "--grace needs a number, not '08'"),
+    "start above the most": (["--np", "3", "--max-np", "2", *DONE], "--max-np is below --np"),
+    "signal": (["--signal", "SAVE", *DONE], "--signal must be USR1, USR2, "),
+    "operator's hostfile": (
+        ["--", "mpirun", "--hostfile", "/etc/mpi/hostfile"],
+        "/etc/mpi/hostfile names all workers; write {hostfile}",
+    ),
+    "Intel's slots": (
+        ["--implementation", "intel-mpi", "--", "mpirun", "-f", "{hostfile}"],
+        "write -machinefile {hostfile}",
+    ),
     "implementation": (
         ["--implementation", "lam", *DONE],
         "--implementation must be open-mpi, mpich or intel-mpi, not 'lam'",
@@ -69,3 +81,23 @@ def test_help_names_each_option(shell: list[str], word: str) -> None:
     assert len(options) >= 8
     for option in options:
         assert f"  {option} " in found.stdout
+
+
+@pytest.mark.parametrize("name", ["USR1", "SIGUSR2", "TERM", "INT"])
+def test_signals_have_names(shell: list[str], name: str) -> None:
+    assert run(shell, "--signal", name, "--help").returncode == 0
+
+
+def test_a_launcher_without_a_place_for_its_files_says_so(shell: list[str], tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    variables = {"MPIJOB_ELASTIC_FOLDER": f"{tmp_path}/file/run", "TMPDIR": f"{tmp_path}/file"}
+    found = subprocess.run(
+        [*shell, DRIVER, *DONE],
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert found.returncode == 2
+    assert "mount an emptyDir" in found.stderr

@@ -5,6 +5,7 @@ of a pod does. In place of kubexec.sh a script enters the namespace. mpirun is a
 """
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -27,6 +28,9 @@ SHELLS = {"dash": ["dash"], "busybox": ["busybox", "sh"], "bash": ["bash", "--po
 # Seconds of the driver that tests do not wait for.
 SHORT = {"EXPLAINED_WITHIN=60": "EXPLAINED_WITHIN=4", "LOOK_AGAIN_AFTER=10": "LOOK_AGAIN_AFTER=1"}
 
+# The first process of the launcher waits for its start, and becomes the driver then. Namespaces of
+# workers are within that of the launcher, so that it can enter them.
+_LAUNCHER = 'while [ ! -e "$1" ]; do sleep 0.05; done; . "$1"'
 _KUBEXEC = """\
 #!/bin/sh
 pod=$1
@@ -36,8 +40,8 @@ read -r pid 2>/dev/null < "{folder}/pods/$pod" || {{
   exit 1
 }}
 [ -e "{folder}/slow" ] && case $* in *_RUN=[0-9a-f]*) sleep 5 ;; esac
-mkdir -p "{folder}/tmp/$pod"
-TMPDIR={folder}/tmp/$pod exec nsenter -t "$pid" -p -m -u /bin/sh -c "$*"
+mkdir -p "{folder}/temporary/$pod"
+TMPDIR={folder}/temporary/$pod exec nsenter -t "$pid" -p -m -u /bin/sh -c "$*"
 """
 
 
@@ -57,16 +61,19 @@ class Note(NamedTuple):
 class Mpi:
     """An implementation of MPI, and how its mpirun is called."""
 
+    name: str
     folder: Path
     command: tuple[str, ...]
 
 
 MPIS = {
     "open-mpi": Mpi(
+        name="open-mpi",
         folder=ROOT / ".venv" / "open-mpi" / "bin",
         command=("mpirun", "-np", "{np}", "--hostfile", "{hostfile}"),
     ),
     "mpich": Mpi(
+        name="mpich",
         folder=ROOT / ".venv" / "mpich" / "bin",
         command=("mpiexec", "-np", "{np}", "-f", "{hostfile}"),
     ),
@@ -81,6 +88,28 @@ def until(holds: Callable[[], bool], what: str, *, shown: Callable[[], object] =
         time.sleep(0.02)
 
 
+def children_of(pid: int) -> list[int]:
+    """Return the children of a process, which has some soon."""
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    until(lambda: path.read_text().strip() != "", f"{pid} has a child")
+    return [int(child) for child in path.read_text().split()]
+
+
+def numbers_of(pid: int) -> list[int]:
+    """Return the numbers of a process in each namespace, from that of this machine inwards."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    (line,) = [line for line in lines if line.startswith("NSpid:")]
+    return [int(number) for number in line.split()[1:]]
+
+
+def namespace_of(pid: int) -> str:
+    """Return the namespace of processes of a process; "" if the process has ended."""
+    try:
+        return str(Path(f"/proc/{pid}/ns/pid").readlink())
+    except OSError:
+        return ""
+
+
 @dataclass(kw_only=True)
 class World:
     """The files of a job, its workers and its driver."""
@@ -91,34 +120,55 @@ class World:
     #: The number of the last list.
     number: int = 0
     workers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
-    driver: subprocess.Popen[bytes] | None = None
+    #: The first process of each worker, as this machine numbers it.
+    pids: dict[str, int] = field(default_factory=dict)
+    launcher: subprocess.Popen[bytes] = field(init=False)
+    #: The first process of the launcher, as this machine numbers it.
+    first: int = field(init=False)
 
     def __post_init__(self) -> None:
         """Make the files."""
         (self.folder / "pods").mkdir()
+        (self.folder / "temporary").mkdir()
         kubexec = self.folder / "kubexec.sh"
         kubexec.write_text(_KUBEXEC.format(folder=self.folder))
         kubexec.chmod(0o755)
         self.publish()
+        kinds = ["--pid", "--fork", "--mount-proc", "--kill-child"]
+        begin = f"{self.folder}/begin"
+        with (self.folder / "log").open("wb") as log:
+            self.launcher = subprocess.Popen(
+                ["unshare", *kinds, "sh", "-c", _LAUNCHER, "sh", begin],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        (self.first,) = children_of(self.launcher.pid)
+        until(lambda: len(numbers_of(self.first)) == 2, "the launcher runs")
 
     def add(self, *names: str) -> None:
         """Start workers."""
         for name in names:
-            # The list of words is for a shell that sets the name of the host and waits.
+            # A shell that sets the name of the host and waits.
             inner = f"hostname {name}; exec sleep 1000"
             kinds = ["--pid", "--uts", "--fork", "--mount-proc", "--kill-child"]
-            worker = subprocess.Popen(["unshare", *kinds, "sh", "-c", inner])
+            worker = subprocess.Popen(
+                ["nsenter", "-t", f"{self.first}", "-p", "-m", "unshare", *kinds, "sh", "-c", inner]
+            )
             self.workers[name] = worker
-            children = Path(f"/proc/{worker.pid}/task/{worker.pid}/children")
-            until(lambda at=children: at.read_text().strip() != "", f"{name} runs")  # type: ignore[misc]
-            (self.folder / "pods" / name).write_text(children.read_text().strip() + "\n")
+            # nsenter starts unshare, which starts the worker.
+            (unshare,) = children_of(worker.pid)
+            (pod,) = children_of(unshare)
+            until(lambda pid=pod: len(numbers_of(pid)) == 3, f"{name} runs")  # type: ignore[misc]
+            (self.folder / "pods" / name).write_text(f"{numbers_of(pod)[1]}\n")
+            self.pids[name] = pod
 
     def remove(self, name: str) -> None:
         """End a worker with all its processes."""
         (self.folder / "pods" / name).unlink()
-        worker = self.workers.pop(name)
-        worker.kill()
-        worker.wait()
+        os.kill(self.pids.pop(name), signal.SIGKILL)
+        self.workers.pop(name).wait()
 
     def hide(self, name: str) -> None:
         """Let no command reach a worker."""
@@ -130,7 +180,8 @@ class World:
 
     def run_in(self, name: str, script: str) -> subprocess.Popen[bytes]:
         """Start a command in a worker."""
-        return subprocess.Popen([self.folder / "kubexec.sh", name, script])
+        words = ["nsenter", "-t", f"{self.pids[name]}", "-p", "-m", "-u", "/bin/sh", "-c", script]
+        return subprocess.Popen(words)
 
     def publish(
         self, *names: str, slots: int = 1, generations: Mapping[str, str] | None = None
@@ -158,8 +209,6 @@ class World:
             assert usual in text
             text = text.replace(usual, short)
         driver.write_text(text)
-        program, *words = self.mpi.command
-        mpirun = [f"{self.mpi.folder}/{program}", *words, "sh", f"{HERE}/rank.sh"]
         root_may = {
             f"{prefix}_ALLOW_RUN_AS_ROOT{suffix}": "1"
             for prefix in ("OMPI", "PRTE")
@@ -171,17 +220,20 @@ class World:
             "MPIJOB_ELASTIC_KUBEXEC": f"{self.folder}/kubexec.sh",
             "MPIJOB_ELASTIC_FOLDER": f"{self.folder}/run",
             "HYDRA_IFACE": "lo",
+            "TMPDIR": f"{self.folder}/temporary",
             "CODE": f"{code}",
         }
-        with (self.folder / "log").open("wb") as log:
-            self.driver = subprocess.Popen(
-                [*self.shell, driver, *options, "--", *(command or mpirun)],
-                env=os.environ | root_may | ranks | ours,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        words = [*self.shell, f"{driver}", *options, "--", *(command or self.mpirun)]
+        variables = [f"{name}={value}" for name, value in {**root_may, **ranks, **ours}.items()]
+        new = self.folder / "begin.new"
+        new.write_text(shlex.join(["exec", "env", *variables, *words]) + "\n")
+        new.rename(self.folder / "begin")
+
+    @property
+    def mpirun(self) -> list[str]:
+        """The command that starts the ranks."""
+        program, *words = self.mpi.command
+        return [f"{self.mpi.folder}/{program}", *words, "sh", f"{HERE}/rank.sh"]
 
     @property
     def log(self) -> str:
@@ -218,7 +270,8 @@ class World:
         expected = [f"list {self.number}", "state running", *names]
 
         def found() -> list[str]:
-            return [line.partition(":")[0] for line in self.acknowledged.splitlines()]
+            lines = self.acknowledged.splitlines()
+            return [line.partition(":")[0] for line in lines if not line.startswith("left ")]
 
         until(lambda: found() == expected, f"runs on {names}", shown=lambda: self.log)
         if start:
@@ -232,17 +285,20 @@ class World:
     def waits(self) -> None:
         """Wait until it is acknowledged that no rank runs on the present list."""
         head = f"list {self.number}\nstate waiting\n"
-        until(lambda: self.acknowledged == head, "it waits", shown=lambda: self.log)
+        until(lambda: self.acknowledged.startswith(head), "it waits", shown=lambda: self.log)
 
     def says(self, text: str) -> None:
         """Wait until the driver has said that."""
         until(lambda: any(text in line for line in self.said), text, shown=lambda: self.log)
 
+    def terminate(self) -> None:
+        """Send SIGTERM to the driver, which is the first process of its namespace."""
+        os.kill(self.first, signal.SIGTERM)
+
     def code(self) -> int:
         """Return the exit code of the driver, which ends."""
-        assert self.driver is not None
         try:
-            return self.driver.wait(timeout=PATIENCE)
+            return self.launcher.wait(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
             pytest.fail(f"the driver does not end: {self.log}")
 
@@ -260,13 +316,19 @@ class World:
                 found.append(int(process.name))
         return found
 
+    def workers_of_ranks(self) -> dict[int, str]:
+        """Return the worker in whose namespace each rank runs."""
+        spaces = {namespace_of(pid): name for name, pid in self.pids.items()}
+        found = {rank: spaces.get(namespace_of(rank), "") for rank in self.ranks()}
+        return {rank: worker for rank, worker in found.items() if worker}
+
     def close(self) -> None:
         """End everything."""
-        if self.driver and self.driver.poll() is None:
-            os.killpg(self.driver.pid, signal.SIGKILL)
-            self.driver.wait()
-        for name in [*self.workers]:
-            self.workers.pop(name).kill()
+        # With the first process of a namespace all others end.
+        self.launcher.kill()
+        self.launcher.wait()
+        for worker in self.workers.values():
+            worker.wait()
 
 
 def why_not() -> str:
