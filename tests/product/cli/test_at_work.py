@@ -163,7 +163,9 @@ async def test_a_change_waits_for_a_controller_whose_lease_has_just_expired(
     printed = capsys.readouterr()
     words = "no controller of mpijob-elastic is running"
     first, *_, last = printed.err.splitlines()
-    assert first.startswith(f"N{words[1:]} (the last leader renewed the Lease 30s ago)")
+    # A slow machine takes a second to look.
+    renewed = r" \(the last leader renewed the Lease (3[0-9]|[4-9][0-9])s ago\)"
+    assert re.match(f"N{words[1:]}{renewed}", first)
     assert last.startswith(f"Nothing is undone: {at_work.ONCE}, and `mpijob-elastic watch train")
     progress = printed.out.splitlines()[-1]
     assert progress.endswith(f"; {words}; {at_work.ONCE}")
