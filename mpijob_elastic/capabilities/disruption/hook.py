@@ -31,10 +31,6 @@ from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 _log = logging.getLogger(__name__)
 
 
-def _once(within: float) -> Timeouts:
-    return Timeouts(attempt=within, throttled=0.0)
-
-
 class Evictions(ReviewHook):
     """Answers reviews of evictions.
 
@@ -57,10 +53,11 @@ class Evictions(ReviewHook):
 
     async def answer(self, request: Request, *, within: float) -> Answer:
         """Answer a review; what fails or takes too long lets the eviction pass."""
+        once = Timeouts(attempt=within, throttled=0.0)
         try:
             meta.check_cost(request.object)
             async with asyncio.timeout(within):
-                verdict = await self._verdict(request, _once(within))
+                verdict = await self._verdict(request, once)
         except (errors.NotFound, errors.Forbidden) as error:
             _log.info("an eviction of %s/%s passes: %s", request.namespace, request.name, error)
             return review.answered(review.UNCHANGED)
