@@ -60,14 +60,19 @@ LIST=${MPIJOB_ELASTIC_LIST:-/etc/mpi/discover_hosts.sh}
 KUBEXEC=${MPIJOB_ELASTIC_KUBEXEC:-/etc/mpi/kubexec.sh}
 FOLDER=${MPIJOB_ELASTIC_FOLDER:-/run/mpijob-elastic}
 
+# The beginning of both scripts that run in workers. A pod may see the processes of other containers:
+# only those in the cgroup of the script itself are its container's.
+IN_CONTAINER='
+group() { text=; while read -r line; do text="$text$line "; done 2>/dev/null < "/proc/$1/cgroup"; }
+group self
+own=$text
+'
 # Runs in a worker, and in the launcher. Ends the processes of earlier generations and their children,
 # and says `clean` or how many are left. They carry the mark in their environment, which is
-# `RUN.NUMBER.`; of the run $1 only numbers up to $2 are earlier. A pod may see the processes of other
-# containers: only those in the cgroup of this shell are its container's; with $3 only those in its
-# namespace of processes. Only builtins: `read` leaves out NULs.
-END_RANKS='
+# `RUN.NUMBER.`; of the run $1 only numbers up to $2 are earlier. With $3 only processes in the namespace
+# of this shell count. Only builtins: `read` leaves out NULs.
+END_RANKS=$IN_CONTAINER'
 run=$1 last=$2 only=$3
-group() { text=; while read -r line; do text="$text$line "; done 2>/dev/null < "/proc/$1/cgroup"; }
 marked() {
   while read -r line || [ "$line" ]; do
     case $line in
@@ -103,8 +108,6 @@ find_earlier() {
     done
   done
 }
-group self
-own=$text
 for try in 1 2 3 4 5; do
   left=0
   find_earlier
@@ -116,11 +119,9 @@ for try in 1 2 3 4 5; do
 done
 echo "$left left"
 '
-# Runs in a worker: says `yes` if a rank of the generation $1 runs. MPI gives each rank its number.
-SEE_RANK='
-group() { text=; while read -r line; do text="$text$line "; done 2>/dev/null < "/proc/$1/cgroup"; }
-group self
-own=$text
+# Runs in a worker: says `yes` if a rank of the start $2 of the run $1 runs. MPI gives each rank its
+# number.
+SEE_RANK=$IN_CONTAINER'
 for process in /proc/[0-9]*; do
   group "${process#/proc/}"
   [ "$text" = "$own" ] || continue
@@ -247,15 +248,15 @@ has_line() {
   return 1
 }
 
-# Set $missing to a host of the first list that is not in the second.
-find_missing() {
-  missing=''
+# Set $absent to the lines of the first text that the second does not have.
+find_absent() {
+  absent=''
   while read -r line; do
     [ "$line" ] || continue
-    has_line "$2" "$line" || missing=${line%%:*}
-  done <<HOSTS
+    has_line "$2" "$line" || absent=$absent$line$NEWLINE
+  done <<LINES
 $1
-HOSTS
+LINES
 }
 
 # Look at the list; fail if it cannot be read. No host gets a rank before what an earlier launcher may
@@ -270,22 +271,10 @@ look_at_list() {
   [ "$is_new" ] || return 0
   clock
   list_seen_at=$now
-  find_unknown
-  [ "$unknown" ] && end_ranks "$unknown" "$LOOK_FOR"
+  find_absent "$hosts" "$known"
   known=$hosts
-  find_usable
+  if [ "$absent" ]; then end_ranks "$absent" "$LOOK_FOR"; else find_usable; fi
   explain
-}
-
-# Set $unknown to the hosts of the list that no list before had.
-find_unknown() {
-  unknown=''
-  while read -r host; do
-    [ "$host" ] || continue
-    has_line "$known" "$host" || unknown=$unknown$host$NEWLINE
-  done <<HOSTS
-$hosts
-HOSTS
 }
 
 # --- the acknowledgement ---
@@ -300,6 +289,9 @@ acknowledge() {
     mv "$FOLDER/acknowledged.new" "$FOLDER/acknowledged" &&
     acknowledged=$list
 }
+
+# acknowledge_new STATE HOSTS: the same, unless the list is acknowledged already.
+acknowledge_new() { [ "$list" = "$acknowledged" ] || acknowledge "$1" "$2"; }
 
 # --- looks into workers ---
 
@@ -372,8 +364,8 @@ end_ranks() {
   done <<HOSTS
 $1
 HOSTS
-  kept=$(without "$unusable" "$1")
-  unusable=${kept%.}$stays
+  take_out "$1"
+  unusable=$unusable$stays
   clock
   checked_at=$now
   find_usable
@@ -382,19 +374,19 @@ HOSTS
   stayed=$stays
 }
 
-# without NAMES HOSTS: print the names, a line each, that no line of the hosts has.
-without() {
+# take_out HOSTS: take hosts out of $unusable.
+take_out() {
+  kept=''
   while read -r name; do
     [ "$name" ] || continue
-    case $NEWLINE$2 in
+    case $NEWLINE$1 in
       *"$NEWLINE$name$NEWLINE"* | *"$NEWLINE$name:"*) ;;
-      *) echo "$name" ;;
+      *) kept=$kept$name$NEWLINE ;;
     esac
   done <<NAMES
-$1
+$unusable
 NAMES
-  # A substitution of commands takes the last ends of lines off.
-  echo .
+  unusable=$kept
 }
 
 # Set $ranks_run to no if a host says that no rank of this generation runs in it. $looked says whether
@@ -420,15 +412,19 @@ HOSTS
 
 # --- the files of a start ---
 
+# Make $FOLDER, and tell whether files can be written there.
+make_folder() {
+  mkdir -p "$FOLDER" 2>/dev/null
+  # In a subshell: a redirection that fails ends this shell.
+  (: > "$FOLDER/written") 2>/dev/null
+}
+
 # Sets $FOLDER: the webhook mounts one; without it, the controller cannot read the acknowledgement.
 prepare_folder() {
-  # In a subshell: a redirection that fails ends this shell.
-  mkdir -p "$FOLDER" 2>/dev/null
-  (: > "$FOLDER/written") 2>/dev/null && return
+  make_folder && return
   say "$FOLDER cannot be written, so workers drain for their whole drain-timeout"
   FOLDER=${TMPDIR:-/tmp}/mpijob-elastic
-  mkdir -p "$FOLDER" 2>/dev/null
-  (: > "$FOLDER/written") 2>/dev/null && return
+  make_folder && return
   refuse "neither /run/mpijob-elastic nor $FOLDER can be written; mount an emptyDir at one of them"
 }
 
@@ -662,6 +658,9 @@ end_command() {
   kill -s KILL "$target" "$child" 2>/dev/null
 }
 
+# end_own: end what starts have left in the launcher.
+end_own() { /bin/sh -c "$END_RANKS" sh "$run" "$number" only > /dev/null 2>&1 </dev/null; }
+
 # Set $code to the exit code of the command, which has ended, and end what it has left in the launcher.
 take_code() {
   while :; do
@@ -671,7 +670,7 @@ take_code() {
   done
   broken=''
   [ "$code" = 0 ] && find_broken
-  /bin/sh -c "$END_RANKS" sh "$run" "$number" only > /dev/null 2>&1 </dev/null
+  end_own
 }
 
 # The ranks save and end, because the hosts have changed.
@@ -719,13 +718,6 @@ terminate() {
   exit 143
 }
 
-# pause: let a moment pass, and end if the launcher is to end.
-pause() {
-  sleep "$TICK"
-  [ "$term" ] && terminate
-  return 0
-}
-
 # Watch the command and the hosts; set $stopped if the command was stopped because they changed.
 watch() {
   stopped=''
@@ -740,7 +732,7 @@ watch() {
       stopped=yes
       return
     fi
-    [ "$list" = "$acknowledged" ] || acknowledge running "$running"
+    acknowledge_new running "$running"
   done
   take_code
 }
@@ -770,11 +762,11 @@ wait_for_slots() {
     if look_at_list; then
       look_again
       [ "$slots" -ge "$1" ] && return
-      [ "$list" = "$acknowledged" ] || acknowledge waiting ''
+      acknowledge_new waiting ''
       [ "$told" = "$slots" ] || say "waits for $1 slots; list ${list:-none} has $slots"
       told=$slots
     fi
-    pause
+    sleep "$TICK"
   done
 }
 
@@ -783,9 +775,11 @@ explain() {
   [ "$recent" -gt 0 ] || return 0
   clock
   [ "$now" -le "$explained_until" ] || return 0
-  find_missing "$failed_on" "$hosts"
-  [ "$missing" ] || return 0
-  say "$missing has left the list, so the failure does not count"
+  find_absent "$failed_on" "$hosts"
+  [ "$absent" ] || return 0
+  last=${absent%"$NEWLINE"}
+  last=${last##*"$NEWLINE"}
+  say "${last%%:*} has left the list, so the failure does not count"
   recent=0
 }
 
@@ -831,7 +825,7 @@ after_failure() {
   clock
   try_at=$((now + delay))
   while :; do
-    look_at_list && { [ "$list" = "$acknowledged" ] || acknowledge waiting ''; }
+    look_at_list && acknowledge_new waiting ''
     clock
     if [ "$((failures + recent))" -le "$retries" ]; then
       [ "$usable" = "$running" ] || return 0
@@ -840,7 +834,8 @@ after_failure() {
       say "gives up after $((failures + recent)) failures (--retries $retries)"
       exit "$code"
     fi
-    pause
+    sleep "$TICK"
+    [ "$term" ] && terminate
   done
 }
 
@@ -862,7 +857,7 @@ end_former() {
     esac
   done 2>/dev/null < "$FOLDER/acknowledged"
   [ "$former" ] && end_ranks "$former" "$LOOK_FOR"
-  /bin/sh -c "$END_RANKS" sh "$run" 0 only > /dev/null 2>&1 </dev/null
+  end_own
 }
 
 # take_options WORDS...: read the options; $options is how many words they are, with the `--`.

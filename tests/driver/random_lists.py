@@ -1,7 +1,8 @@
 """Random lists, ends of workers and of ranks, while elastic.sh runs, and what must always hold.
 
-No rank of a start runs beside a rank of another, or in a worker that is not acknowledged. No start has fewer slots than the least. Whatever
-happened, in the end the ranks run on the hosts of the list, and save.
+No rank of a start runs beside a rank of another, or in a worker that is not acknowledged. No start
+has fewer slots than the least. Whatever happened, in the end the ranks run on the hosts of the list,
+and SIGTERM ends all.
 """
 
 import os

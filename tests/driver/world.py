@@ -282,6 +282,10 @@ class World:
                 shown=lambda: self.log,
             )
 
+    def tells_of(self, start: int) -> bool:
+        """Tell whether the driver has said anything of a start."""
+        return any(line.startswith(f"start {start}") for line in self.said)
+
     def waits(self) -> None:
         """Wait until it is acknowledged that no rank runs on the present list."""
         head = f"list {self.number}\nstate waiting\n"
