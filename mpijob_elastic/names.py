@@ -52,6 +52,12 @@ KEY_KUBEXEC = "kubexec.sh"
 # [v0.3.0] The key, and the path that users give to horovodrun's --host-discovery-script.
 KEY_DISCOVER_HOSTS = "discover_hosts.sh"
 DISCOVER_HOSTS_PATH = f"{MOUNT_PATH}/{KEY_DISCOVER_HOSTS}"
+# [ours] The driver for any MPI program, and the folder where the driver records on which list ranks
+# may run (model/elastic.sh).
+KEY_ELASTIC = "elastic.sh"
+ELASTIC_PATH = f"{MOUNT_PATH}/{KEY_ELASTIC}"
+ELASTIC_VOLUME = "mpijob-elastic"
+ELASTIC_FOLDER = "/run/mpijob-elastic"
 # The folder of these files with et-operator, https://github.com/AliyunContainerService/et-operator
 EDL_PATH = "/etc/edl"
 EDL_DISCOVER_HOSTS_PATH = f"{EDL_PATH}/{KEY_DISCOVER_HOSTS}"

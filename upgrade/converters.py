@@ -11,7 +11,7 @@ from typing import Any
 from mpijob_elastic import names
 from mpijob_elastic.install.objects import own_metadata
 from mpijob_elastic.kube.resources import MPI_JOBS
-from mpijob_elastic.model import horovodrun, policy
+from mpijob_elastic.model import launch_command, policy
 from mpijob_elastic.model.bounds import MOST_WORKERS
 from upgrade import crd, old_names
 from upgrade.notes import Notes
@@ -303,7 +303,7 @@ def _replica(source: Source, notes: Notes, at: str, *, bounds: tuple[str, ...] =
 def _sizes(template: Source, *, slots: int) -> tuple[int | None, int | None]:
     """Return the least and most workers, of `slots` each, for horovodrun; None for no bound."""
     for container in old_names.containers(template):
-        if launch := horovodrun.parse(_words(container), _variables(container)):
+        if launch := launch_command.parse(_words(container), _variables(container)):
             least = None if launch.min_np is None else max(1, -(-launch.min_np // slots))
             most = None if launch.max_np is None else max(1, launch.max_np // slots)
             return least, most

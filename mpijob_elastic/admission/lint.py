@@ -13,8 +13,8 @@ from mpijob_elastic.admission import size, template_fields
 from mpijob_elastic.admission.interface import CapabilityAdmission
 from mpijob_elastic.admission.review import MOST
 from mpijob_elastic.model import near_names
-from mpijob_elastic.model.horovodrun import HOROVODRUN, Launch
 from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.launch_command import HOROVODRUN, Launch
 from mpijob_elastic.model.mpijob import MPIJob
 
 # Resets that last for a long training: a change of size costs one, a lost rank up to three.

@@ -17,9 +17,9 @@ from mpijob_elastic.kube.meta import Identity, ObjectMeta
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model import devices, phrases, requests
 from mpijob_elastic.model.bounds import MOST_WORKERS
-from mpijob_elastic.model.horovodrun import HOROVODRUN
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.json_parts import Wire
+from mpijob_elastic.model.launch_command import HOROVODRUN
 
 # The most workers that are named; the rest is counted.
 _NAMED = 3

@@ -25,8 +25,8 @@ from mpijob_elastic.decide.state import (
 from mpijob_elastic.decide.step import NO_STEP, NOTHING_TOLD, Step, Told, first, first_after
 from mpijob_elastic.decide.wishes import Suspend
 from mpijob_elastic.model import bounds, phrases
-from mpijob_elastic.model.horovodrun import HOROVODRUN
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.launch_command import HOROVODRUN
 from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.operator_types import NO_SIZE
 from mpijob_elastic.model.phrases import MOST_NAMED, listed

@@ -32,7 +32,7 @@ from typing import NamedTuple
 from mpijob_elastic import names
 from mpijob_elastic.decide import drain, host_list, lost_ranks
 from mpijob_elastic.decide.state import SKEW, JobState, WorkerState, honest
-from mpijob_elastic.model.horovodrun import MPIRUN
+from mpijob_elastic.model.launch_command import MPIRUN
 from mpijob_elastic.model.memory import Reminded
 
 # Seconds from the touch for the change, or for the last reminder, to the next reminder. Ranks that

@@ -24,8 +24,8 @@ from mpijob_elastic.decide.host_list import Next
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.diagnosis.logged_ranks import Spawned, Stall, Stopped
 from mpijob_elastic.model.budgets import BudgetFacts
-from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.launch_command import Launch
 from mpijob_elastic.model.pod import Launcher, Worker
 
 # The suffix of a worker's finding when a finding on the job, printed above, says more.

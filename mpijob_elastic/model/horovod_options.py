@@ -32,7 +32,7 @@ _OTHERS = (
     *("--stall-check-warning-time-seconds", "--stall-check-shutdown-time-seconds"),
     *("--mpi-args", "--binding-args", "--num-nccl-streams", "--thread-affinity", "--log-level"),
 )
-# The options that we read, by their fields of `horovodrun.Launch`.
+# The options that we read, by their fields of `launch_command.Launch`.
 _READ: Mapping[str, str] = {
     "-np": "np",
     "--num-proc": "np",
@@ -56,7 +56,7 @@ class Option:
 
     #: The number of its values.
     count: int
-    #: Field of `horovodrun.Launch`; "" if the option tells us nothing.
+    #: Field of `launch_command.Launch`; "" if the option tells us nothing.
     field: str = ""
 
 
@@ -77,7 +77,7 @@ _MOST_UNKNOWN = 16
 class Options:
     """The options of one horovodrun."""
 
-    #: The last values of each option that we read, by its field of `horovodrun.Launch`.
+    #: The last values of each option that we read, by its field of `launch_command.Launch`.
     values: dict[str, Sequence[str]] = field(default_factory=dict)
     #: True if there may be more options than these.
     unread: bool = False

@@ -16,7 +16,9 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import Identity
+from mpijob_elastic.model import driver
 from mpijob_elastic.model.bounds import FEWEST_EXECS, MOST_EXECS, MOST_WORKERS
+from mpijob_elastic.model.driver import Driver
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.json_parts import Owned
 from mpijob_elastic.model.kubexec import is_mapped, mapped
@@ -299,6 +301,14 @@ class JobView:
         return self.policy.enabled is not False and (
             launcher.facts.mounts_discovery or launcher.facts.names_discovery
         )
+
+    @cached_property
+    def driver(self) -> Driver:
+        """The driver of the launcher; until its driver has started, that of the next launcher."""
+        launcher = self.launcher
+        if launcher is None or launcher.phase in NOT_STARTED:
+            return self.facts.driver
+        return driver.ELASTIC if launcher.facts.mounts_elastic else driver.HOROVOD
 
     @property
     def pods(self) -> tuple["Launcher | Worker", ...]:

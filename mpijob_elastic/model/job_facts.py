@@ -16,15 +16,17 @@ from mpijob_elastic import names
 from mpijob_elastic.model import (
     bounds,
     devices,
-    horovodrun,
+    driver,
+    launch_command,
     mpijob,
     phrases,
     policy,
     template_fields,
 )
 from mpijob_elastic.model.devices import Devices
-from mpijob_elastic.model.horovodrun import Launch
+from mpijob_elastic.model.driver import Driver
 from mpijob_elastic.model.json_parts import Owned, owned, seconds
+from mpijob_elastic.model.launch_command import ELASTIC_SH, HOROVODRUN, Launch
 from mpijob_elastic.model.mpijob import Container, JobStatus, MPIJob, Profile
 from mpijob_elastic.model.policy import Policy, Problem
 from mpijob_elastic.model.template_fields import TemplateFields
@@ -109,13 +111,15 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...]
     #: How the launcher starts the ranks; None if its command cannot be read.
     launch: Launch | None
-    #: Workers that horovodrun waits for at its start (-np); 0 if the command does not say.
+    #: True if a text of the launcher names elastic.sh.
+    names_elastic: bool
+    #: Workers that the driver waits for at its start (-np); 0 if the command does not say.
     np_workers: int
     #: Workers below which training waits (--min-np, or -np); 0 if the command does not say.
     min_np_workers: int
     #: Workers above which no more ranks start (--max-np); 0 if the command does not say.
     max_np_workers: int
-    #: The options of horovodrun in `LIMITS` that an elastic job may have, and that cannot be read:
+    #: The options of the driver in `LIMITS` that an elastic job may have, and that cannot be read:
     #: for these the 0 above means that nobody knows.
     unread_options: frozenset[str]
     #: True if a text of the launcher names the hostfile, of which the command may count the lines.
@@ -171,6 +175,11 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
         return self.elastic or (self.launcher_elastic and self.policy.enabled is not False)
 
     @property
+    def driver(self) -> Driver:
+        """The driver of the next launcher."""
+        return driver.ELASTIC if self.names_elastic else driver.HOROVOD
+
+    @property
     def suspended(self) -> bool:
         """True if the MPIJob itself asks the job to stop; only an elastic job obeys."""
         if not self.acts_elastic:
@@ -224,11 +233,14 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
         """What cannot be read in the launcher's command, in words; "" if nothing is missing."""
         if not self.unread_options:
             return ""
-        unread = [option for field, option in LIMITS.items() if field in self.unread_options]
+        program, limits = HOROVODRUN, LIMITS
+        if self.names_elastic:
+            program, limits = ELASTIC_SH, {**LIMITS, "np": "--np"}
+        unread = [option for field, option in limits.items() if field in self.unread_options]
         options = phrases.listed(unread)
         if self.launch is None:
-            return f"no horovodrun can be read in the launcher's command: its {options} are unknown"
-        return f"horovodrun's {options} cannot be read in the launcher's command"
+            return f"no {program} can be read in the launcher's command: its {options} are unknown"
+        return f"{program}'s {options} cannot be read in the launcher's command"
 
     @property
     def devices(self) -> Devices:
@@ -332,7 +344,7 @@ def of(job: MPIJob, asking: Iterable[Asking] = ()) -> JobFacts:
     spec, status = job.spec or mpijob.Spec(), job.status or JobStatus()
     launch = _launch(launcher)
     said = launch or Launch(program="")
-    elastic = _is_elastic(policy_, texts)
+    elastic, is_mpi = _is_elastic(policy_, texts), policy.names_elastic(texts)
     worker = job.pod(names.ROLE_WORKER)
     notices = bounds.notices(job.metadata.annotations.get(names.STATUS, ""))
     return JobFacts(
@@ -347,11 +359,13 @@ def of(job: MPIJob, asking: Iterable[Asking] = ()) -> JobFacts:
         policy=policy_,
         problems=(*problems, *chain.from_iterable(faults for _, faults in asked)),
         launch=launch,
-        np_workers=_workers(said.np, job.slots),
+        names_elastic=is_mpi,
+        np_workers=_workers(said.first_np, job.slots),
         min_np_workers=_workers(said.effective_min_np, job.slots),
         max_np_workers=_workers(said.max_np, job.slots),
         unread_options=_unread(launch) if elastic else frozenset(),
-        names_hostfile=_names_hostfile(texts),
+        # elastic.sh refuses the operator's hostfile, and `{hostfile}` is its own.
+        names_hostfile=not is_mpi and _names_hostfile(texts),
         counts_resets=said.reset_limit is not None,
         gloo_timeout=_gloo_timeout(said, [*launcher[:1], *job.containers(names.ROLE_WORKER)]),
         clean_pod_policy=spec.clean_pod_policy or "None",
@@ -408,7 +422,7 @@ def _launch(launcher: Sequence[Container]) -> Launch | None:
     [operator] Only the first container of a launcher gets kubectl and the hostfile.
     """
     first = launcher[0] if launcher else Container()
-    return horovodrun.parse(first.words(), first.variables())
+    return launch_command.parse(first.words(), first.variables())
 
 
 def _is_elastic(known: Policy, texts: Iterable[str]) -> bool:
@@ -467,8 +481,8 @@ def _unread(launch: Launch | None) -> frozenset[str]:
     if launch is None:
         return frozenset(LIMITS)
     unread = {field for field in LIMITS if not launch.knows(field)}
-    # An absent --min-np is as large as -np.
-    if launch.min_np is None and "np" in unread:
+    # An absent --min-np of horovodrun is as large as -np.
+    if launch.program != ELASTIC_SH and launch.min_np is None and "np" in unread:
         unread.add("min_np")
     return frozenset(unread)
 
@@ -481,4 +495,4 @@ def _gloo_timeout(launch: Launch, containers: Iterable[Container]) -> int:
     if launch.gloo_timeout is not None:
         return launch.gloo_timeout
     said = (container.variable(GLOO_TIMEOUT) for container in containers)
-    return horovodrun.number(next((text for text in said if text is not None), None)) or 0
+    return launch_command.number(next((text for text in said if text is not None), None)) or 0

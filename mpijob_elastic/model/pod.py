@@ -202,6 +202,8 @@ class LauncherFacts(PodFacts, frozen=True, kw_only=True, gc=False):
     mounts_discovery: bool = False
     #: True if its containers name discover_hosts.sh or the option for it.
     names_discovery: bool = False
+    #: True if it was created with elastic.sh, which is then its driver.
+    mounts_elastic: bool = False
     #: The value of annotation `names.REFRESHED`, by which it was last touched.
     refreshed: str | None = None
     #: Since when the init container kubectl-delivery runs.

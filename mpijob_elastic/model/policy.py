@@ -16,7 +16,7 @@ from mpijob_elastic.model.sizes import AllowedSizes
 DEFAULT_DRAIN_TIMEOUT = 60.0
 LONGEST_DRAIN_TIMEOUT = 24 * 3600.0
 # The option is --host-discovery-script, which may be shortened to this.
-_DISCOVERY_MARKS = (names.KEY_DISCOVER_HOSTS, "--host-d")
+_DISCOVERY_MARKS = (names.KEY_DISCOVER_HOSTS, "--host-d", names.ELASTIC_PATH)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,8 +124,13 @@ def least_workers(policy: Policy, replicas: int, *, elastic: bool) -> int:
 
 
 def names_discovery(texts: Iterable[str]) -> bool:
-    """Return True if a text names discover_hosts.sh or horovodrun's --host-discovery-script."""
+    """Return True if a text names discover_hosts.sh, horovodrun's option for it, or elastic.sh."""
     return any(mark in text for text in texts for mark in _DISCOVERY_MARKS)
+
+
+def names_elastic(texts: Iterable[str]) -> bool:
+    """Return True if a text names elastic.sh, which is mounted only then."""
+    return any(names.ELASTIC_PATH in text for text in texts)
 
 
 def problem(key: str, value: str, allowed: str) -> Problem:

@@ -337,6 +337,7 @@ def _of_launcher(pod: ReportedPod, facts: PodFacts) -> LauncherFacts:
         lingering=lingering,
         mounts_discovery=_mounts_discovery(spec),
         names_discovery=_names_discovery(spec),
+        mounts_elastic=_mounts_elastic(spec),
         refreshed=_marks(pod.metadata.annotations, _TOUCH).get(names.REFRESHED),
         delivering_since=_delivering_since(status),
         started_at=seconds(running.started_at) if running else None,
@@ -505,6 +506,15 @@ def _mounts_discovery(spec: ReportedSpec) -> bool:
                 return _names_discovery(spec)
             if any(item.key == item.path == key for item in config.items):
                 return not config.optional or _names_discovery(spec)
+    return False
+
+
+def _mounts_elastic(spec: ReportedSpec) -> bool:
+    """Tell whether the webhook has given elastic.sh to the launcher."""
+    for volume in spec.volumes or ():
+        if volume.name == names.CONFIG_VOLUME and volume.config_map:
+            items = volume.config_map.items or ()
+            return any(item.key == item.path == names.KEY_ELASTIC for item in items)
     return False
 
 

@@ -12,9 +12,9 @@ from mpijob_elastic.decide import config_map, derive, frozen_execs, lost_ranks, 
 from mpijob_elastic.model import job as model
 from mpijob_elastic.model import kubexec, memory
 from mpijob_elastic.model import pod as pod_facts
-from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import ConfigFacts, parse_script
 from mpijob_elastic.model.kubexec import HeldExecs
+from mpijob_elastic.model.launch_command import Launch
 from mpijob_elastic.model.pod import LauncherFacts, PodFacts
 from tests.builders import FACTS, JOB, KUBEXEC, NOW, but, pods, ref, role
 from tests.modelcheck.world import (

@@ -16,7 +16,7 @@ from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import MPI_JOBS
-from mpijob_elastic.model import horovodrun, operator_types, policy, requests
+from mpijob_elastic.model import launch_command, operator_types, policy, requests
 from mpijob_elastic.telemetry.terminal import say
 
 Object = dict[str, Any]
@@ -103,7 +103,7 @@ def command(words: Words) -> list[str]:
         given = ["sh", "-c", " ".join(given[0].split("\n"))]
     if words.np is None:
         return given
-    if horovodrun.parse(given):
+    if launch_command.parse(given):
         raise Refused("give --np, or horovodrun and its options in the command, not both")
     least, most = (
         bound and bound * _slots(words) for bound in (words.min_workers, words.max_workers)
@@ -111,7 +111,7 @@ def command(words: Words) -> list[str]:
     options = {"-np": words.np, "--min-np": least, "--max-np": most}
     said = [text for option, number in options.items() if number for text in (option, str(number))]
     hosts = ("--host-discovery-script", names.DISCOVER_HOSTS_PATH)
-    return [horovodrun.HOROVODRUN, *said, *_INTERFACES, *hosts, *given]
+    return [launch_command.HOROVODRUN, *said, *_INTERFACES, *hosts, *given]
 
 
 def check(words: Words) -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from mpijob_elastic.decide import derive, notices
 from mpijob_elastic.decide.actions import TellUser
-from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.launch_command import Launch
 from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.pod import LauncherPhase, RefusedTouch
 from mpijob_elastic.model.policy import Policy, Problem

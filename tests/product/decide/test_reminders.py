@@ -9,8 +9,8 @@ from mpijob_elastic import names
 from mpijob_elastic.decide import reminders
 from mpijob_elastic.decide.state import SETTLE
 from mpijob_elastic.model import kubexec
-from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import parse_script
+from mpijob_elastic.model.launch_command import Launch
 from mpijob_elastic.model.memory import Reminded
 from mpijob_elastic.model.pod import LauncherPhase, Probe
 from mpijob_elastic.model.policy import Policy

@@ -12,9 +12,9 @@ from mpijob_elastic.diagnosis.explanation import diagnose
 from mpijob_elastic.diagnosis.facts import Facts, PodTrouble, Stuck
 from mpijob_elastic.model import budgets
 from mpijob_elastic.model.budgets import BudgetFacts
-from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Exec, HeldExecs
+from mpijob_elastic.model.launch_command import Launch
 from mpijob_elastic.model.memory import Memory, Mended, SizeChange
 from mpijob_elastic.model.pod import LauncherPhase
 from tests.builders import JOB, LONG_AGO, NOW, but, config, job, launcher, pending, pods, worker

@@ -12,9 +12,9 @@ from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.decide.state import RENAMED
 from mpijob_elastic.diagnosis.explanation import diagnose
 from mpijob_elastic.diagnosis.facts import Facts, Level, Look, PodTrouble, Stuck
-from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Exec, HeldExecs
+from mpijob_elastic.model.launch_command import Launch
 from mpijob_elastic.model.memory import Left, Memory, Tries, pod_fingerprint
 from mpijob_elastic.model.pod import LauncherPhase, Probe, Worker
 from mpijob_elastic.model.policy import Policy

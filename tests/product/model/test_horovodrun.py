@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from lab.operator import objects
 from mpijob_elastic import names
-from mpijob_elastic.model import horovodrun, kubexec
+from mpijob_elastic.model import kubexec, launch_command
 from mpijob_elastic.model.bounds import LONGEST_KUBEXEC
-from mpijob_elastic.model.horovodrun import Launch
+from mpijob_elastic.model.launch_command import Launch
 from tests.builders import NASTY_JOBS
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ CONTINUED = (
     ],
 )
 def test_the_limits_are_read(command: list[str]) -> None:
-    assert horovodrun.parse(command) == WHOLE
+    assert launch_command.parse(command) == WHOLE
 
 
 OTHERS = "--slots-per-host 4 --blacklist-cooldown-range 60 300 --reset-limit 9 --gloo-timeout-seconds 15 -np 8"
@@ -75,15 +75,15 @@ OTHERS = "--slots-per-host 4 --blacklist-cooldown-range 60 300 --reset-limit 9 -
 def test_the_other_options_and_what_is_only_known_later(
     options: str, expected: dict[str, Any]
 ) -> None:
-    assert horovodrun.parse(["horovodrun", *options.split()]) == Launch(
+    assert launch_command.parse(["horovodrun", *options.split()]) == Launch(
         program="horovodrun", **expected
     )
 
 
 @pytest.mark.parametrize("program", ["/opt/openmpi/bin/mpirun", "mpiexec"])
 def test_mpirun_is_recognised(program: str) -> None:
-    found = horovodrun.parse([program, "-np", "2", "python", "train.py"])
-    assert found.program in horovodrun.MPIRUN
+    found = launch_command.parse([program, "-np", "2", "python", "train.py"])
+    assert found.program in launch_command.MPIRUN
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_mpirun_is_recognised(program: str) -> None:
     ],
 )
 def test_what_cannot_be_read_is_none(command: list[str]) -> None:
-    assert horovodrun.parse(command) is None
+    assert launch_command.parse(command) is None
 
 
 @pytest.mark.parametrize(
@@ -115,21 +115,21 @@ def test_what_cannot_be_read_is_none(command: list[str]) -> None:
     ],
 )
 def test_a_script_is_split_as_a_shell_does(script: str) -> None:
-    assert horovodrun.parse(["sh", "-c", script]) == WHOLE
+    assert launch_command.parse(["sh", "-c", script]) == WHOLE
 
 
 def test_quotations_are_taken_off() -> None:
-    found = horovodrun.parse(
+    found = launch_command.parse(
         ["sh", "-c", """horovodrun --host-discovery-script "/a \\"b\\" 'c'"'/d'\\ e -np 2"""]
     )
     assert found == Launch(program="horovodrun", np=2, discovery_script="/a \"b\" 'c'/d e")
 
 
 def test_only_the_first_thousand_words_are_read() -> None:
-    assert horovodrun.parse(["horovodrun", *["--gloo"] * 500, "-np", "2"]) == Launch(
+    assert launch_command.parse(["horovodrun", *["--gloo"] * 500, "-np", "2"]) == Launch(
         program="horovodrun", np=2
     )
-    assert horovodrun.parse(["horovodrun", *["--gloo"] * 500_000, "-np", "2"]) == Launch(
+    assert launch_command.parse(["horovodrun", *["--gloo"] * 500_000, "-np", "2"]) == Launch(
         program="horovodrun"
     )
 
@@ -159,8 +159,10 @@ WORDS = st.sampled_from(
 @given(st.lists(WORDS | st.text(max_size=12), max_size=12))
 def test_nothing_makes_it_fail(words: list[str]) -> None:
     for command in (words, ["sh", "-c", " ".join(words)]):
-        found = horovodrun.parse(command)
-        assert found is None or found.program == "horovodrun" or found.program in horovodrun.MPIRUN
+        found = launch_command.parse(command)
+        assert (
+            found is None or found.program == "horovodrun" or found.program in launch_command.MPIRUN
+        )
 
 
 OPERATORS = (

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.model import horovodrun
-from mpijob_elastic.model.horovodrun import HOROVODRUN, Launch
+from mpijob_elastic.model import launch_command
+from mpijob_elastic.model.launch_command import HOROVODRUN, Launch
 
 SCRIPT = "/etc/mpi/discover_hosts.sh"
 OPTIONS = f"-np 2 --min-np 1 --max-np 4 --host-discovery-script {SCRIPT}"
@@ -161,7 +161,7 @@ SCRIPTS: Mapping[str, str] = {
     ],
 )
 def test_the_command_that_trains_is_found(command: Sequence[str]) -> None:
-    assert horovodrun.parse(command) == WHOLE
+    assert launch_command.parse(command) == WHOLE
 
 
 BY_NAME = [
@@ -287,7 +287,7 @@ def test_what_is_known_only_when_it_runs_is_unknown(
     environment: Sequence[tuple[str, str | None]],
     expected: Launch | None,
 ) -> None:
-    assert horovodrun.parse(command, environment) == expected
+    assert launch_command.parse(command, environment) == expected
 
 
 @pytest.mark.parametrize(
@@ -312,4 +312,4 @@ def test_what_is_known_only_when_it_runs_is_unknown(
     ],
 )
 def test_where_none_can_be_read_nothing_is_assumed(command: Sequence[str]) -> None:
-    assert horovodrun.parse(command) is None
+    assert launch_command.parse(command) is None

@@ -6,19 +6,24 @@ counts, because it is the one that follows the job's size. Without one, a horovo
 cannot be read counts, then one with -np, then mpirun. What is known only when the command runs is
 unknown, and no caller may take it for absent. The command may be hostile, and is read at every
 change of its job: limits keep any command below 5 ms.
+
+elastic.sh follows the size as well, whatever command it starts in its turn.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from mpijob_elastic.model import horovod_options, shell, variables, wrappers
+from mpijob_elastic import names
+from mpijob_elastic.model import elastic_options, horovod_options, shell, variables, wrappers
 from mpijob_elastic.model.bounds import LONGEST_SCRIPT, MOST_WORDS
+from mpijob_elastic.model.elastic_options import ElasticOptions
 from mpijob_elastic.model.horovod_options import Options, expands
 from mpijob_elastic.model.variables import Variable
 from mpijob_elastic.model.wrappers import Inner
 
 HOROVODRUN = "horovodrun"
+ELASTIC_SH = names.KEY_ELASTIC
 MPIRUN = frozenset({"mpirun", "mpiexec", "mpirun.openmpi", "orterun"})
 
 _SHELLS = frozenset({"sh", "bash", "dash", "ash", "ksh", "zsh"})
@@ -27,7 +32,9 @@ _SHELL_LETTERS, _SHELL_OPTIONS = "oO", frozenset({"--rcfile", "--init-file"})
 _PYTHON = re.compile(r"python[0-9.]{0,8}")
 _PYTHON_LETTERS = ("W", "X")
 _MODULES = frozenset({"horovod.runner.launch", "horovod.run.runner"})
-_MENTION = re.compile("|".join(map(re.escape, sorted({"horovod", *MPIRUN}))))
+_MENTION = re.compile("|".join(map(re.escape, sorted({"horovod", ELASTIC_SH, *MPIRUN}))))
+# The options of elastic.sh that are numbers, by their fields of `Launch`.
+_NUMBERS = frozenset({"np", "min_np", "max_np", "grace", "gather"})
 # Levels of scripts within scripts, of commands within wrappers, and programs that start ranks.
 _DEEPEST, _MOST_WRAPPERS, _MOST_STARTS = 3, 8, 64
 
@@ -36,9 +43,9 @@ _DEEPEST, _MOST_WRAPPERS, _MOST_STARTS = 3, 8, 64
 class Launch:
     """The command that starts the ranks; an absent option is None."""
 
-    #: horovodrun, or a name in `MPIRUN`; options of the latter are not read.
+    #: horovodrun, elastic.sh, or a name in `MPIRUN`; options of the latter are not read.
     program: str
-    #: -np, in processes, which are slots.
+    #: -np, in processes, which are slots; --np of elastic.sh.
     np: int | None = None
     #: --min-np, in processes.
     min_np: int | None = None
@@ -54,6 +61,12 @@ class Launch:
     gloo_timeout: int | None = None
     #: True if --output-filename is there.
     writes_files: bool = False
+    #: --grace of elastic.sh, in seconds.
+    grace: int | None = None
+    #: --gather of elastic.sh, in seconds.
+    gather: int | None = None
+    #: The words of the command that elastic.sh starts.
+    inner: tuple[str, ...] = ()
     #: The fields above whose option is there with a value that cannot be read.
     computed: frozenset[str] = frozenset()
     #: True if any option may be there besides these.
@@ -68,10 +81,23 @@ class Launch:
     def effective_min_np(self) -> int | None:
         """Slots below which training waits: --min-np, else -np (launch.py, _run_elastic).
 
-        None if that is not known.
+        elastic.sh takes 1 for an absent --min-np. None if the number is not known.
         """
         is_absent = self.min_np is None and self.knows("min_np")
-        return self.np if is_absent else self.min_np
+        if not is_absent:
+            return self.min_np
+        return 1 if self.program == ELASTIC_SH else self.np
+
+    @property
+    def first_np(self) -> int | None:
+        """Slots without which no rank starts: -np; of elastic.sh --np, or else --min-np.
+
+        None if the command does not say.
+        """
+        if self.program != ELASTIC_SH:
+            return self.np
+        said = [number for number in (self.np, self.min_np) if number is not None]
+        return max(said, default=None)
 
 
 @dataclass(kw_only=True)
@@ -79,11 +105,13 @@ class _Start:
     """A program that starts ranks, before its options are judged."""
 
     program: str
-    options: Options
+    options: Options | ElasticOptions
 
     @property
     def rank(self) -> int:
         """How much it tells of the job's size; the highest of a command counts."""
+        if self.program == ELASTIC_SH:
+            return 4
         if self.program != HOROVODRUN:
             return 1
         if "discovery_script" in self.options.values:
@@ -120,6 +148,8 @@ def _starts(words: Sequence[str], *, depth: int, stdin: str = "") -> Iterator[_S
     program, rest = _name(found.words), found.words[1:]
     if program in MPIRUN:
         yield _Start(program=program, options=Options())
+    elif program == ELASTIC_SH:
+        yield from _elastic(rest)
     elif program == HOROVODRUN:
         yield from _horovodrun(rest)
     elif _PYTHON.fullmatch(program):
@@ -132,6 +162,9 @@ def _innermost(words: Sequence[str], *, stdin: str) -> Inner:
         words = wrappers.without_assignments(words)
         program, rest = _name(words), words[1:]
         if program in _SHELLS:
+            file = _script_file(rest)
+            if _name(file) == ELASTIC_SH:
+                return Inner(words=file)
             return Inner(script=_script(rest, stdin=stdin))
         if program == "eval":
             return Inner(script=" ".join(rest))
@@ -165,6 +198,20 @@ def _within(script: str, *, depth: int) -> Iterator[_Start]:
 
 def _script(words: Sequence[str], *, stdin: str) -> str:
     """Return the script that a shell runs; "" if it is in a file."""
+    at, is_given = _operands(words)
+    if is_given:
+        return words[at] if at < len(words) else ""
+    return stdin if at >= len(words) else ""
+
+
+def _script_file(words: Sequence[str]) -> Sequence[str]:
+    """Return the file that a shell runs, and the words after it; empty without a file."""
+    at, is_given = _operands(words)
+    return () if is_given else words[at:]
+
+
+def _operands(words: Sequence[str]) -> tuple[int, bool]:
+    """Return where the options of a shell end, and whether one of them is -c."""
     at, is_given = 0, False
     while at < len(words) and words[at][:1] in ("-", "+") and words[at] not in ("--", "-"):
         option = words[at]
@@ -176,9 +223,7 @@ def _script(words: Sequence[str], *, stdin: str) -> str:
             at += sum(letter in _SHELL_LETTERS for letter in option)
     if at < len(words) and words[at] in ("--", "-"):
         at += 1
-    if is_given:
-        return words[at] if at < len(words) else ""
-    return stdin if at >= len(words) else ""
+    return at, is_given
 
 
 def _python(words: Sequence[str]) -> Iterator[_Start]:
@@ -206,7 +251,16 @@ def _horovodrun(words: Sequence[str]) -> Iterator[_Start]:
         yield _Start(program=HOROVODRUN, options=options)
 
 
+def _elastic(words: Sequence[str]) -> Iterator[_Start]:
+    """Yield elastic.sh, unless it only tells something."""
+    options = elastic_options.read(words)
+    if not options.only_tells:
+        yield _Start(program=ELASTIC_SH, options=options)
+
+
 def _launch(start: _Start) -> Launch:
+    if isinstance(start.options, ElasticOptions):
+        return _of_elastic(start.options)
     options, values = start.options, start.options.values
     texts = {
         field: words[0]
@@ -227,6 +281,22 @@ def _launch(start: _Start) -> Launch:
     )
     computed = frozenset(field for field in values if getattr(known, field) is None)
     return replace(known, computed=computed)
+
+
+def _of_elastic(options: ElasticOptions) -> Launch:
+    texts = {field: text for field, text in options.values.items() if not expands(text)}
+    computed = _NUMBERS.intersection(options.values.keys() - texts.keys())
+    return Launch(
+        program=ELASTIC_SH,
+        np=number(texts.get("np")),
+        min_np=number(texts.get("min_np")),
+        max_np=number(texts.get("max_np")),
+        grace=number(texts.get("grace")),
+        gather=number(texts.get("gather")),
+        inner=tuple(options.command),
+        computed=computed,
+        unread=options.unread,
+    )
 
 
 def number(text: str | None) -> int | None:

@@ -1,0 +1,41 @@
+"""What a driver needs of the host list: the two drivers differ here, and nowhere else.
+
+A driver is the launcher's program that starts the ranks on the hosts of discover_hosts.sh and
+follows the changes of that list. Horovod's driver keeps ranks alive through a change, and has needs
+that follow from that. elastic.sh ends all ranks and starts them again (docs/decisions/0048).
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Driver:
+    """The needs of a driver."""
+
+    #: The driver as messages name it.
+    words: str
+    #: The driver records on which list ranks may run (model/acknowledgement). A worker has drained
+    #: once a list without that worker is recorded. Of any other driver nobody knows; there looks
+    #: into a worker show when its ranks have gone.
+    acknowledges: bool
+    #: The ranks keep the state of the training between them. So the list never becomes empty, the
+    #: last worker with that state stays, and a change waits until the last one has settled.
+    #: Otherwise the state is in a checkpoint.
+    keeps_ranks: bool
+    #: The driver never uses a host name again under which a rank died, so a worker whose rank is
+    #: lost, or was replaced, gets a numbered host name.
+    spends_names: bool
+    #: Seconds that the first Ready worker of a scale-out waits for the others, so that they join
+    #: in one change.
+    gather: float
+
+
+# [horovod] runner/elastic/driver.py and discovery.py; decide/host_list has the reasons.
+HOROVOD = Driver(
+    words="Horovod's driver", acknowledges=False, keeps_ranks=True, spends_names=True, gather=2.0
+)
+# Each change costs a start of the program, which reads its checkpoint again: so a change waits for
+# workers that start at about the same time.
+ELASTIC = Driver(
+    words="elastic.sh", acknowledges=True, keeps_ranks=False, spends_names=False, gather=10.0
+)
