@@ -8,6 +8,7 @@ decided here, part of the public contract.
 """
 
 import re
+from collections.abc import Mapping
 
 # --- on the operator's objects [operator] ---
 GROUP = "kubeflow.org"
@@ -248,6 +249,17 @@ def discover_hosts(hosts: list[str], *, slots: int, reminder: str = "") -> str:
     if reminder:
         lines.append(f"echo {reminder}:0\n")
     return SCRIPT_HEADER + "".join(lines)
+
+
+def numbered_hosts(pods: Mapping[str, str], *, slots: int, number: int, drain: int) -> str:
+    """Return discover_hosts.sh for elastic.sh: it prints the same, and comments say more.
+
+    pods: the fingerprint of each host's pod, by the host name, in this order. number: of the list.
+    drain: the drain-timeout, in seconds. [ours]
+    """
+    header = f"# list {number} drain {drain}\n"
+    lines = [f"echo {host}:{slots} # {pod}\n" for host, pod in pods.items()]
+    return SCRIPT_HEADER + header + "".join(lines)
 
 
 def is_handed_over(notices: str) -> bool:

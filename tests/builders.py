@@ -13,7 +13,15 @@ import msgspec
 
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.decide import config_map, next_memory
-from mpijob_elastic.model.job import Config, ConfigFacts, JobView, Role, parse_script
+from mpijob_elastic.model import elastic_script
+from mpijob_elastic.model.job import (
+    Config,
+    ConfigFacts,
+    JobView,
+    Role,
+    parse_script,
+    script_fingerprint,
+)
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.json_parts import Owned
 from mpijob_elastic.model.memory import Host, Left, Memory, Tries, pod_fingerprint
@@ -317,6 +325,35 @@ def job(size: int = 3, *, known: bool = True, elastic: bool = True, **facts: Any
     }
     view = but(Story(facts=FACTS, replicas=size), **facts)
     return view.shown() if known and view.launcher and view.config else view
+
+
+def numbered(
+    hosts: Iterable[str], *, number: int = 7, drain: int = 60, memory: Memory | None = None
+) -> Config:
+    """A ConfigMap with this list for elastic.sh; each host is the pod that `worker` gives."""
+    known = config(hosts, memory=memory)
+    marks = {host: pod_fingerprint(f"uid-of-{host}") for host in known.host_of}
+    script = names.numbered_hosts(marks, slots=1, number=number, drain=drain)
+    own = script_fingerprint(elastic_script.TEXT)
+    plain = msgspec.structs.replace(known.memory or Memory(), hosts={})
+    return but(
+        known,
+        script=script,
+        elastic=own,
+        published=parse_script(script),
+        memory=next_memory.signed(plain, script=script),
+    )
+
+
+def mpi_job(size: int = 3, **facts: Any) -> Story:
+    """A job of that many workers which elastic.sh runs on all of them."""
+    facts = {
+        "names_elastic": True,
+        "launcher": launcher(mounts_elastic=True),
+        "config": numbered(pods(*range(size))),
+        **facts,
+    }
+    return job(size, **facts)
 
 
 def shown(view: View, *, at: float = LONG_AGO) -> View:

@@ -21,6 +21,7 @@ from prometheus_client import CollectorRegistry
 from lab.operator import objects
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.act.deletions import Deletions
+from mpijob_elastic.act.driver_looks import DriverLooks
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.launcher_execs import Execs
 from mpijob_elastic.act.leader_writer import LeaderWriter
@@ -441,10 +442,12 @@ class Leader:
             _Execs(client, now=now, wake=lambda *_: None),
             SeenTimes(clock=now),
         )
+        self.driver_looks = DriverLooks(client, now=now, wake=lambda *_: None)
         recheck = LiveRecheck(
             client,
             self.caches,
             probes=self.prober.seen,
+            acknowledged=self.driver_looks.seen,
             timed=self.drains.timed,
             read=live.READ,
             now=now,
@@ -465,6 +468,7 @@ class Leader:
                 deletions=Deletions(clock=now),
             ),
             prober=self.prober,
+            driver_looks=self.driver_looks,
             scales=ScaleTimes(metrics, clock=now),
             drains=self.drains,
             now=now,

@@ -201,6 +201,8 @@ class Writer:
         data = {names.KEY_DISCOVER_HOSTS: action.script, names.KEY_HOSTFILE: action.hostfile}
         if action.kubexec is not None:
             data[names.KEY_KUBEXEC] = action.kubexec
+        if action.elastic is not None:
+            data[names.KEY_ELASTIC] = action.elastic
         metadata = {
             "uid": ref.uid,
             "resourceVersion": ref.resource_version,

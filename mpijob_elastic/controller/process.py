@@ -29,6 +29,7 @@ from prometheus_client import (
 )
 
 from mpijob_elastic import __version__, names
+from mpijob_elastic.act.driver_looks import DriverLooks
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.launcher_execs import Execs
 from mpijob_elastic.act.leader_writer import LeaderWriter, NotLeader
@@ -195,6 +196,7 @@ class Controller:
         self._events = Events(leader_writer, instance=settings.identity, now=now, random=random)
         self._prober = Prober(client, metrics=self._metrics, now=now, wake=self._wake)
         self._execs = Execs(client, now=now, wake=self._wake)
+        self._driver_looks = DriverLooks(client, now=now, wake=self._wake)
         drains = SeenTimes(clock=time.monotonic)
         writer = Writer(
             leader_writer=leader_writer,
@@ -203,6 +205,7 @@ class Controller:
                 client,
                 self._caches,
                 probes=self._prober.seen,
+                acknowledged=self._driver_looks.seen,
                 timed=drains.timed,
                 read=live.READ,
                 now=now,
@@ -219,6 +222,7 @@ class Controller:
             queue=self._queue,
             writer=writer,
             prober=self._prober,
+            driver_looks=self._driver_looks,
             scales=ScaleTimes(self._metrics, clock=time.monotonic),
             drains=drains,
             now=now,
@@ -302,6 +306,7 @@ class Controller:
             self._reconciler.scales.clear()
             await self._prober.close()
             await self._execs.close()
+            await self._driver_looks.close()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._events.flush(), FLUSH_TIME)
             sending.cancel()

@@ -16,6 +16,7 @@ from mpijob_elastic.decide.step import When
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS
+from mpijob_elastic.model.acknowledgement import Acknowledgement
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Exec
 from mpijob_elastic.model.pod import Probe
@@ -36,6 +37,8 @@ class LiveRecheck:
     _: KW_ONLY
     #: Returns the result of probing a pod of a job.
     probes: Callable[[tuple[str, str], str, str], Probe]
+    #: Returns the last acknowledgement of a job's launcher, by its uid.
+    acknowledged: Callable[[tuple[str, str], str], Acknowledgement]
     #: Adds to a view the time for which each drain has been seen, in seconds.
     timed: Callable[[JobView], JobView]
     #: Reads JSON.
@@ -141,6 +144,7 @@ class LiveRecheck:
             job=view.name,
             read=self.read,
             probes=partial(self.probes, (view.namespace, view.name)),
+            acknowledged=partial(self.acknowledged, (view.namespace, view.name)),
             judge=self.caches.judge,
         )
         if fresh is None or fresh.ref.uid != view.ref.uid:

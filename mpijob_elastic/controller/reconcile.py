@@ -11,11 +11,21 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from mpijob_elastic.act.driver_looks import DriverLooks
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.writer import Outdated, Writer
 from mpijob_elastic.controller.per_job_state import Refusals, ScaleTimes, SeenTimes
 from mpijob_elastic.decide import derive, plan
-from mpijob_elastic.decide.actions import Action, Plan, ProbeWorkers, TellUser, needs_notice
+from mpijob_elastic.decide.actions import (
+    Action,
+    Look,
+    LookAtDriver,
+    LookIntoLauncher,
+    Plan,
+    ProbeWorkers,
+    TellUser,
+    needs_notice,
+)
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.queue import WorkQueue
@@ -47,6 +57,7 @@ class Reconciler:
     queue: WorkQueue[JobKey]
     writer: Writer
     prober: Prober
+    driver_looks: DriverLooks
     scales: ScaleTimes
     drains: SeenTimes
     #: Returns seconds since the epoch.
@@ -84,6 +95,7 @@ class Reconciler:
             self.writer,
             self.prober,
             self.writer.execs,
+            self.driver_looks,
             self.refusals,
         ):
             memory.forget(key)
@@ -91,7 +103,10 @@ class Reconciler:
     def _see(self, key: JobKey) -> JobState | None:
         self.queue.caught_up(key)
         view = self.caches.view(
-            key, probes=partial(self.prober.seen, key), holds=partial(self.writer.execs.held, key)
+            key,
+            probes=partial(self.prober.seen, key),
+            holds=partial(self.writer.execs.held, key),
+            acknowledged=partial(self.driver_looks.seen, key),
         )
         if view is None:
             return None
@@ -103,6 +118,15 @@ class Reconciler:
             state = derive(self.drains.timed(view), now=self.now())
         return state
 
+    def _look(self, view: JobView, look: Look) -> None:
+        match look:
+            case ProbeWorkers():
+                self.prober.begin(view, look)
+            case LookAtDriver():
+                self.driver_looks.begin(view, look)
+            case LookIntoLauncher():
+                self.writer.execs.begin(view, look)
+
     async def _do(self, key: JobKey, state: JobState, due: Plan) -> bool:
         """Carry out the plan; return True if anything was written.
 
@@ -113,10 +137,7 @@ class Reconciler:
         self.refusals.keep(key, due.actions)
         # The looks do not rely on the writes, and a write may take as long as admission takes.
         for look in due.looks:
-            if isinstance(look, ProbeWorkers):
-                self.prober.begin(state.view, look)
-            else:
-                self.writer.execs.begin(state.view, look)
+            self._look(state.view, look)
         written, told = False, True
         outdated: errors.Conflict | Outdated | None = None
         for action in due.actions:

@@ -267,6 +267,8 @@ class WriteConfig(Action):
     memory: Memory
     #: The new kubexec.sh; None if it stays as it is.
     kubexec: str | None = None
+    #: The new elastic.sh; None if it stays as it is.
+    elastic: str | None = None
     #: Annotations of capabilities that the write sets, with their texts.
     annotations: Mapping[str, str] = field(default_factory=dict)
     #: The pods that the write adds to the list.
@@ -361,6 +363,17 @@ class LookIntoLauncher:
             f"check by exec, unless just done, that {self.launcher.ref.name} holds no exec into a "
             "pod that is gone"
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookAtDriver:
+    """Read by exec the acknowledgement of elastic.sh in the launcher."""
+
+    launcher: Launcher
+
+    def says(self) -> str:
+        """Return the words for a plan."""
+        return f"check by exec on which workers ranks of {self.launcher.ref.name} may run"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -547,7 +560,7 @@ class PodSet:
     like: Identity
 
 
-Look = ProbeWorkers | LookIntoLauncher
+Look = ProbeWorkers | LookIntoLauncher | LookAtDriver
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,7 @@ from mpijob_elastic.decide import (
     handover,
     host_list,
     launcher_start,
+    list_text,
     lost_ranks,
     moves,
     next_memory,
@@ -29,8 +30,8 @@ from mpijob_elastic.decide import (
 from mpijob_elastic.decide.actions import Note, RefreshLauncher, WriteConfig, normal, warning
 from mpijob_elastic.decide.state import TOUCHED, JobState, WorkerState
 from mpijob_elastic.decide.step import NO_STEP, Step, first, first_after
-from mpijob_elastic.model import kubexec, phrases
-from mpijob_elastic.model.job import Config, hostfile_slots
+from mpijob_elastic.model import elastic_script, kubexec, phrases
+from mpijob_elastic.model.job import Config, script_fingerprint
 from mpijob_elastic.model.memory import Tries
 from mpijob_elastic.model.phrases import listed
 
@@ -70,8 +71,10 @@ def write(state: JobState, config: Config) -> Step[WriteConfig]:
 
 def _is_same(config: Config, change: WriteConfig) -> bool:
     """Tell whether the write would change nothing but the memory."""
-    before = (config.facts.script, config.facts.hostfile, None)
-    return (change.script, change.hostfile, change.kubexec) == before
+    before = (config.facts.script, config.facts.hostfile)
+    if (change.script, change.hostfile) != before:
+        return False
+    return change.kubexec is None and change.elastic is None
 
 
 def _may_be_unheard(state: JobState) -> bool:
@@ -93,10 +96,9 @@ def _reminding(
     """Return the write of the same list with the next reminder."""
     published = state.view.published_pods
     line = reminders.following(state, published)
-    hosts = [_host(state, pod) for pod in published]
     return replace(
         change,
-        script=names.discover_hosts(hosts, slots=_slots(state, config), reminder=line),
+        script=list_text.script(state, config, published, reminder=line),
         kubexec=_kubexec(config),
         reminds=about,
     )
@@ -144,7 +146,7 @@ class Repetition(NamedTuple):
 
 def _repetition(state: JobState, shown_at: float) -> Repetition:
     """Return the repetition of the touch of `shown_at` that is due now."""
-    if not any(drain.may_be_busy(worker) for worker in state.to_delete):
+    if not any(drain.may_be_busy(state, worker) for worker in state.to_delete):
         return Repetition()
     if reminders.may_remind(state):
         return Repetition()  # a reminder brings a touch of its own
@@ -155,8 +157,8 @@ def _repetition(state: JobState, shown_at: float) -> Repetition:
 def _change(state: JobState, config: Config, published: tuple[str, ...]) -> WriteConfig:
     """Return the write that publishes these pods, with the old memory."""
     view = state.view
-    slots = _slots(state, config)
-    hosts = [_host(state, pod) for pod in published]
+    slots = list_text.slots_of_each(state, config)
+    hosts = [list_text.host_name(state, pod) for pod in published]
     staying = set(published)
     added = tuple(pod for pod in published if pod not in view.host_of)
     removed = tuple(pod for pod in view.host_of if pod not in staying)
@@ -169,7 +171,8 @@ def _change(state: JobState, config: Config, published: tuple[str, ...]) -> Writ
     return WriteConfig(
         ref=config.ref,
         memory=view.memory,
-        script=names.discover_hosts(hosts, slots=slots, reminder=line),
+        script=list_text.script(state, config, published, reminder=line),
+        elastic=_elastic(state, config),
         kubexec=_kubexec(config) if view.elastic and is_numbered else None,
         hostfile=_hostfile(state, config, published, slots),
         added=added,
@@ -193,6 +196,19 @@ def _present_line(state: JobState, config: Config) -> str:
     return reminders.present(state)
 
 
+def _elastic(state: JobState, config: Config) -> str | None:
+    """Return elastic.sh if the launcher that starts next is to get it; None if it stays as it is.
+
+    The webhook adds it to the ConfigMap of a job that it knows by then. A container is not created
+    before all its files are there, so a launcher waits for this write.
+    """
+    if not state.view.facts.driver.acknowledges or state.view.driver_running:
+        return None
+    if config.facts.elastic == script_fingerprint(elastic_script.TEXT):
+        return None
+    return elastic_script.TEXT
+
+
 def _kubexec(config: Config) -> str | None:
     """Return kubexec.sh with our edit, which finds every pod.
 
@@ -202,33 +218,6 @@ def _kubexec(config: Config) -> str | None:
     if kubexec.is_mapped(before):
         return None
     return kubexec.mapped(before)
-
-
-def _host(state: JobState, pod: str) -> str:
-    """Return the host name of a pod: the name that is listed, or that the worker will get."""
-    if listed_as := state.view.host_of.get(pod):
-        return listed_as
-    worker = state.by_name.get(pod)
-    if worker:
-        return worker.host
-    return pod
-
-
-def _slots(state: JobState, config: Config) -> int:
-    """Return the slots of each host.
-
-    The driver mis-assigns local ranks when a listed host's slots change (horovod#1849), so the
-    slots stay while the driver runs.
-    """
-    asked_slots, published = state.view.facts.slots, config.published
-    if not state.view.driver_running:
-        return asked_slots
-    if published is None:
-        return hostfile_slots(config.facts.hostfile) or asked_slots
-    if not published.hosts:
-        return asked_slots
-    known = published.slots if config.signed else hostfile_slots(config.facts.hostfile)
-    return known or asked_slots
 
 
 def _hostfile(state: JobState, config: Config, published: tuple[str, ...], slots: int) -> str:
@@ -253,7 +242,7 @@ def _notes(state: JobState, config: Config, change: WriteConfig) -> Iterable[Not
     after = before + len(change.added) - len(change.removed)
     sizes = f"{before} → {after} of {state.view.replicas} desired workers"
     if change.added:
-        added = listed(_host(state, pod) for pod in change.added)
+        added = listed(list_text.host_name(state, pod) for pod in change.added)
         yield normal("HostsPublished", f"{added} added to discover_hosts.sh: {sizes}")
     if change.removed:
         yield from _removed(state, change, sizes)

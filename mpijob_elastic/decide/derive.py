@@ -115,13 +115,13 @@ def _moment(view: JobView, wishes: Wishes, *, now: float) -> Moment:
     if view.memory.renamed:
         losses = lost_ranks.losses(view.memory.renamed, view.workers, now=now)
     if config := view.config:
-        may_number = view.elastic and config.finds_numbered
+        may_number = view.elastic and view.driver.spends_names and config.finds_numbered
         if config.signed:
             memory_known = config.published is not None
         else:
             edited = config.memory is not None
             mends_at = 0.0 if view.foreign else handover.mends_at(config, now=now)
-    is_list_lost = view.driver_running and not view.host_of
+    is_list_lost = view.driver_running and view.driver.keeps_ranks and not view.host_of
     return Moment(
         view=view,
         wishes=wishes,
@@ -161,9 +161,10 @@ def _can_be_shown(view: JobView, launcher: Launcher) -> bool:
     """Tell whether a touch makes the launcher see the list.
 
     It helps a launcher that trains, or that may begin to train with a list that is out of date. A
-    list that is empty, or another program's, needs no touch.
+    list that is empty, or another program's, needs no touch; an empty list of ours tells elastic.sh
+    that all workers leave.
     """
-    if not view.elastic or not view.host_of:
+    if not view.elastic or not _has_list(view):
         return False
     if launcher.facts.deleting or not launcher.facts.mounts_discovery:
         return False
@@ -171,6 +172,13 @@ def _can_be_shown(view: JobView, launcher: Launcher) -> bool:
         return True
     was_changed = max(view.memory.added_at, view.memory.removed_at) > 0.0
     return was_changed and view.driver_may_run
+
+
+def _has_list(view: JobView) -> bool:
+    """Tell whether the list says something to the driver."""
+    if view.driver.keeps_ranks:
+        return bool(view.host_of)
+    return view.config is not None and view.config.published is not None
 
 
 def _touch(text: str, *, now: float) -> tuple[float | None, int]:

@@ -7,7 +7,8 @@ trains in it. Each of these is enough:
 - no driver can run;
 - no node had taken its pod;
 - it was never named;
-- exec has shown nothing but its main process since the launcher knows that it leaves;
+- exec has shown nothing but its main process since the launcher knows that it leaves; or
+  elastic.sh, if it is the driver, has acknowledged a list without the worker;
 - its drain deadline has passed;
 - somebody waits for it, and for the drain-timeout its launcher could not be told (see overdue).
 
@@ -174,7 +175,17 @@ def of(moment: Moment, pod: str, found: Left, probe: Probe) -> Drain:
         since=found.at,
         began=began,
         deadline=deadline(moment.view, counts_from),
-        drained=_was_idle(probe, since=counts_from, now=moment.now),
+        drained=_has_emptied(moment, pod, found, probe, since=counts_from),
+    )
+
+
+def _has_emptied(moment: Moment, pod: str, found: Left, probe: Probe, *, since: float) -> bool:
+    """Tell whether nothing trains any more in a pod whose drain counts from `since`."""
+    view = moment.view
+    if not view.driver.acknowledges:
+        return _was_idle(probe, since=since, now=moment.now)
+    return view.launcher is not None and view.launcher.acknowledged.shows_empty(
+        pod, since=found.list
     )
 
 
@@ -189,10 +200,12 @@ def _was_idle(probe: Probe, *, since: float, now: float) -> bool:
     return since + quiet <= probe.idle_at <= now
 
 
-def may_be_busy(worker: WorkerState) -> bool:
+def may_be_busy(moment: Moment, worker: WorkerState) -> bool:
     """Tell whether a rank may still run in a leaving worker."""
     if worker.drain is None or worker.drain.began is None or not worker.pod.running:
         return False
+    if moment.view.driver.acknowledges:
+        return not worker.drain.drained
     if worker.pod.opaque:
         return True
     probe = worker.pod.probe
@@ -219,7 +232,7 @@ def leave(state: JobState) -> Leaving:
             released.append(_release(state, worker, worker.release, outcome))
     if state.overdue:
         removals += _hidden(state)
-    rest = _waiting(waiting, now=state.now)
+    rest = _waiting(state, waiting)
     return replace(rest, removals=tuple(removals), released=tuple(released))
 
 
@@ -230,13 +243,14 @@ def _release(state: JobState, worker: WorkerState, release: Release, outcome: st
     return ReleaseWorker(ref=worker.pod.ref, key=release.annotation, text=release.mark, note=note)
 
 
-def _waiting(workers: list[WorkerState], *, now: float) -> Leaving:
+def _waiting(state: JobState, workers: list[WorkerState]) -> Leaving:
     """Return the probes that are due of workers that may not be deleted yet, and the next time."""
+    now = state.now
     probes: list[Worker] = []
     evicted: list[Worker] = []
     times: list[float | None] = []
     for worker in workers:
-        probe_at = _probe_at(worker, now=now)
+        probe_at = _probe_at(state, worker)
         times += [probe_at, worker.due_at]
         if worker.drain and not _is_replaced(worker):
             times.append(worker.drain.deadline)
@@ -370,18 +384,20 @@ def _why_drained(drain: Drain, *, now: float) -> str:
     return "timeout"
 
 
-def _probe_at(worker: WorkerState, *, now: float) -> float | None:
+def _probe_at(state: JobState, worker: WorkerState) -> float | None:
     """Return the time of the next probe; None if exec into the worker could show nothing."""
-    drain, pod = worker.drain, worker.pod
+    drain, pod, now = worker.drain, worker.pod, state.now
     if drain is None or drain.began is None:
         # The touch comes first: looks into many workers would only delay it and the deletions.
         return None
     if pod.opaque or not pod.running:
         return None
     asked_at, failed = pod.probe.asked_at, pod.probe.failed
-    if not 0.0 < asked_at <= now:
-        return drain.since
     if pod.facts.deleting and not failed and _is_to_be_told(worker):
+        return drain.since
+    if state.view.driver.acknowledges:
+        return None  # the driver says so (driver_looks)
+    if not 0.0 < asked_at <= now:
         return drain.since
     usual = PROBE_SOON if asked_at - drain.since < PROBE_SOON_FOR else PROBE_LATER
     return asked_at + probe_pause(usual, failed, most=PROBES_APART)

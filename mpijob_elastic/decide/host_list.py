@@ -29,6 +29,10 @@ and never shrinks, because the names belong to the job whatever its size. [opera
 once, for the first size. A write has to pass the API server's check for escalation, so one write
 allows all sizes that the job may have.
 
+elastic.sh ends all ranks at each change, and starts them again from their checkpoint. There a list
+may become empty, a change takes along whatever is due, names stay, and nobody waits but for workers
+that are to join.
+
 All times are seconds.
 """
 
@@ -57,8 +61,7 @@ from mpijob_elastic.model.memory import Host
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Worker
 
-# Seconds that the first Ready worker of a scale-out waits for the others, so that they join in the
-# same ring forming.
+# Seconds that the first Ready worker of a scale-out waits for the others while nothing trains.
 GATHER = 2.0
 # The same wait if horovodrun counts resets (--reset-limit): each addition costs a reset, and pods
 # that replace lost pods come up one after the other.
@@ -106,6 +109,8 @@ def following(state: JobState) -> Next:
     target = _target(state, sized)
     staying = [pod for pod in hosts if pod in target]
     new = _newcomers(state, target.values())
+    if not state.view.driver.keeps_ranks:
+        return _restart(state, staying, [worker.name for worker in new], is_sized=bool(sized))
     joining = [worker.name for worker in new if worker.back_at <= state.now]
     if sized and not _carries_on(state, staying):
         joining = joining[: _room(state, sized, staying=len(staying), joining=len(joining))]
@@ -122,6 +127,25 @@ def following(state: JobState) -> Next:
         return _step(state, joining)  # the driver reads no list, so there is nothing to wait for
     ready_at = max(state.settled_at, state.resume_at, _gathered_at(state, joining))
     return _paced(state, [*hosts, *joining], at=ready_at)
+
+
+def _restart(state: JobState, staying: list[str], new: list[str], *, is_sized: bool) -> Next:
+    """Return the next step for a driver that ends all ranks, and starts them again.
+
+    A change of any kind costs a start. So who is Ready joins with it, and who leaves never waits. A
+    start has an allowed size, or there is none.
+    """
+    hosts = state.view.published_pods
+    together = [*staying, *new]
+    if is_sized:
+        together = together[: state.view.facts.size_at_most(len(together))]
+    is_shrinking = not set(hosts) <= set(together)
+    if is_shrinking or state.reads_nothing:
+        return _step(state, together)
+    joining = together[len(staying) :]
+    if not joining:
+        return Next(hosts=hosts)
+    return _paced(state, together, at=_gathered_at(state, joining))
 
 
 def _sized(state: JobState) -> tuple[str, ...]:
@@ -253,13 +277,16 @@ def _gathered_at(state: JobState, joining: Collection[str]) -> float:
 
 def _gather_for(view: JobView) -> float:
     """Return the seconds of that wait."""
-    if not view.facts.counts_resets:
-        return GATHER
-    # While training waits for its least size, additions cost no reset, and each second counts.
+    usual = view.driver.gather
+    if view.facts.counts_resets:
+        usual = GATHER_TO_SAVE_RESETS
+    if view.facts.gather is not None:
+        usual = view.facts.gather
+    # While training waits for its least size, additions cost nothing, and each second counts.
     is_training = len(view.host_of) >= max(1, view.facts.min_np_workers)
     if is_training:
-        return GATHER_TO_SAVE_RESETS
-    return GATHER
+        return usual
+    return min(usual, GATHER)
 
 
 def _paced(state: JobState, hosts: list[str], *, at: float) -> Next:
@@ -282,7 +309,7 @@ def name_of(moment: Moment, worker: Worker) -> tuple[str, int, bool]:
     """
     view, name = moment.view, worker.name
     last = view.memory.hosts.get(name) or _unremembered(moment, name)
-    if last is None:
+    if last is None or not view.driver.spends_names:
         return name, 0, False
     is_another = view.driver_running and last.pod not in ("", worker.fingerprint)
     spent = is_another and not _drained(moment, name, last)
@@ -302,7 +329,7 @@ def remembered(
     under the next number.
     """
     view = state.view
-    if state.stopped:
+    if state.stopped or not view.driver.spends_names:
         return {}  # the next launcher has seen no rank die
     if not view.elastic:
         return view.memory.hosts

@@ -252,7 +252,9 @@ def on_lost_nodes(
     """Return the listed pods whose node is gone and that may leave the list now."""
     if not moment.view.elastic or moment.now < resume_at:
         return _NOBODY
-    lost = (worker.pod for worker in workers if is_node_lost(worker))
+    lost = [worker.pod for worker in workers if is_node_lost(worker)]
+    if not moment.view.driver.keeps_ranks:
+        return frozenset(pod.name for pod in lost)
     return frozenset(pod.name for pod in lost if frozen_execs.is_over(moment.view, pod))
 
 
@@ -271,6 +273,8 @@ def resume_at(moment: Moment, workers: Iterable[WorkerState]) -> float:
     deleted, because a size may be asked for again much later.
     """
     view, memory, now = moment.view, moment.view.memory, moment.now
+    if not view.driver.keeps_ranks:
+        return 0.0  # no rank outlives a loss
     workers = tuple(workers)
     cut_off = [worker for worker in workers if is_node_lost(worker)]
     others = len(view.host_of) - len(cut_off)

@@ -5,6 +5,7 @@ puts it elsewhere. Our moves never leave fewer workers than the job's least: tra
 below horovodrun's --min-np by a graceful removal may never go on (horovod#3494). So the other
 workers wait for replacements, and if no replacement comes, the end of the node decides. The last
 worker that knows the training's state does not leave before a newcomer can have that state.
+elastic.sh has the state saved, so there only workers whose node does not go at a set time wait.
 
 A pod that comes back to such a node again and again (it may tolerate everything) is moved a few
 times, then stays.
@@ -48,11 +49,17 @@ def leaving(
         return frozenset()
     hosts = [worker for worker in _wanted(view, wishes) if worker.name in view.host_of]
     steady = [worker for worker in hosts if worker.name not in all_going]
-    gone = [worker.name for worker in hosts if worker.name in all_going]
     kept = max(0, least(view) - len(steady))
+    gone = [worker for worker in hosts if worker.name in all_going]
+    if not view.driver.keeps_ranks:
+        # Ranks that are told in time save their state, however few workers stay. So only workers
+        # whose node can wait do so.
+        patient = [worker.name for worker in gone if worker.facts.can_wait]
+        return frozenset(all_going).difference(patient[:kept])
     if not any(_seasoned_at(worker, now=now) <= now for worker in steady):
         kept = max(kept, 1)
-    return frozenset(all_going).difference(gone[:kept])  # the lowest stay, as in a scale-in
+    held = [worker.name for worker in gone[:kept]]  # the lowest stay, as in a scale-in
+    return frozenset(all_going).difference(held)
 
 
 def _wanted(view: JobView, wishes: Wishes) -> Iterator[Worker]:
@@ -67,7 +74,7 @@ def _wanted(view: JobView, wishes: Wishes) -> Iterator[Worker]:
 
 def wake_at(state: JobState) -> float | None:
     """Return the time at which the newcomer is seasoned for which a going worker waits, or None."""
-    if not state.wishes.leaves:
+    if not state.wishes.leaves or not state.view.driver.keeps_ranks:
         return None
     hosts = [worker for worker in state.workers if worker.published]
     if not any(worker.going for worker in hosts):

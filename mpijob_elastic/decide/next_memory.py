@@ -23,7 +23,7 @@ from mpijob_elastic.decide.actions import WriteConfig
 from mpijob_elastic.decide.capability import Record
 from mpijob_elastic.decide.state import FORGIVEN_AFTER, SKEW, Goal, JobState, counted, honest
 from mpijob_elastic.model.bounds import MOST_WORKERS
-from mpijob_elastic.model.job import Config, JobView, script_fingerprint
+from mpijob_elastic.model.job import Config, JobView, list_number, script_fingerprint
 from mpijob_elastic.model.memory import Left, Memory, Reminded, SizeChange, Tries
 from mpijob_elastic.model.pod import Worker
 
@@ -106,7 +106,7 @@ def elders(state: JobState, *, added: Collection[str], removed: Collection[str])
     ranks are dealt in that order.
     """
     view = state.view
-    if not view.driver_running:
+    if not view.driver_running or not view.driver.keeps_ranks:
         return ()  # a driver that starts comes to know all hosts at once
     if not (added or removed):
         return view.memory.elders
@@ -202,12 +202,13 @@ def _left(state: JobState, change: WriteConfig, published: Collection[str]) -> M
         for pod, left in view.memory.left.items()
         if pod not in published and _matters(state, pod, left)
     }
+    number = list_number(change.script)
     for pod in change.removed if state.memory_known else _ever_listed(view):
         index = names.worker_index(pod, job=view.name)
         if pod in published or index is None or index >= MOST_WORKERS:
             continue
         fingerprint = workers[pod].pod.fingerprint if pod in workers else ""
-        found[pod] = Left(pod=fingerprint, at=state.now)
+        found[pod] = Left(pod=fingerprint, at=state.now, list=number)
     return found
 
 
@@ -229,10 +230,10 @@ def _ever_listed(view: JobView) -> Iterable[str]:
 
 def _believed(state: JobState, left: Left) -> Left:
     if left.at != honest(left.at, now=state.now):
-        return Left(pod=left.pod, at=state.now)
+        return msgspec.structs.replace(left, at=state.now, known_at=0.0)
     if not state.launcher.can_be_shown:
-        return Left(pod=left.pod, at=left.at, known_at=left.known_at)
-    return Left(pod=left.pod, at=left.at, known_at=state.known_since(left) or 0.0)
+        return left
+    return msgspec.structs.replace(left, known_at=state.known_since(left) or 0.0)
 
 
 def _scale(state: JobState, change: WriteConfig) -> SizeChange | None:

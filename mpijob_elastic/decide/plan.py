@@ -12,6 +12,7 @@ from mpijob_elastic.decide import (
     capability,
     config_map,
     drain,
+    driver_looks,
     frozen_execs,
     handover,
     host_list,
@@ -274,6 +275,7 @@ def _leaving(state: JobState) -> list[AnyStep]:
     """Return the deletions of workers that leave, and the looks into them."""
     gone = drain.leave(state)
     steps: list[AnyStep] = [Step(_deletions(gone), gone.wake_at), *map(Step, gone.released)]
+    steps.append(driver_looks.look(state))
     if gone.evicted:
         steps.append(Step(ProbeWorkers(workers=gone.evicted, drained=True)))
     if gone.probes:

@@ -172,7 +172,7 @@ def _is_whole(state: JobState) -> bool:
 
 def _unheard(state: JobState, shown_at: float) -> list[WorkerState]:
     """Return the workers that show that rank 0 may not have heard of the list."""
-    leaving = [worker for worker in state.to_delete if drain.may_be_busy(worker)]
+    leaving = [worker for worker in state.to_delete if drain.may_be_busy(state, worker)]
     waits = [worker for worker in leaving if not _is_past_deadline(worker, now=state.now)]
     return [*waits, *_unused(state, shown_at)]
 

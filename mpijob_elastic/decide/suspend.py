@@ -4,7 +4,8 @@ A suspended job first shrinks to the least size with which its driver trains, an
 drain as in every scale-in. If the job is resumed meanwhile, it has lost nothing. The last ranks
 cannot leave: with fewer hosts than it needs, the driver lets no rank go, but waits for more
 ([horovod] ElasticDriver.wait_for_available_slots). So then the launcher is deleted, and after it
-the workers. This is the exception to safety rule 7.
+the workers. This is the exception to safety rule 7. elastic.sh lets all ranks go once they have
+saved their state: there the list becomes empty, all workers drain, and the launcher goes last.
 
 The operator creates the next launcher at once, and the webhook holds it back by a gate. A launcher
 with this gate is the sign that the job was stopped. As long as a worker is older than this
@@ -67,9 +68,12 @@ def size(view: JobView) -> int:
     """Return the wanted size of a job that stops: the least size that trains.
 
     A job at zero has no size of its own, so its launcher goes before the last workers, too.
+    elastic.sh lets all ranks save, so all of its workers leave before it goes.
     """
     if view.facts.finished or not view.driver_running:
         return view.replicas
+    if not view.driver.keeps_ranks:
+        return 0
     least = max(1, view.facts.min_np_workers)
     if view.facts.is_at_zero:
         return least
@@ -198,6 +202,8 @@ def _has_to_wait(state: JobState) -> bool:
     if state.overdue or _cannot_learn(state):
         return False
     surplus = [worker for worker in state.to_delete if not worker.wanted]
+    if not state.view.driver.keeps_ranks:
+        return not all(worker.pod.facts.deleting for worker in surplus)
     if not state.view.host_of:
         # While the list is empty no drain begins, so the wait for a worker that left an earlier
         # list would be in vain.

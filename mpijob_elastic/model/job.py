@@ -17,7 +17,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.model import driver
-from mpijob_elastic.model.bounds import FEWEST_EXECS, MOST_EXECS, MOST_WORKERS
+from mpijob_elastic.model.bounds import FEWEST_EXECS, MOST_EXECS, MOST_INT32, MOST_WORKERS
 from mpijob_elastic.model.driver import Driver
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.json_parts import Owned
@@ -37,7 +37,12 @@ from mpijob_elastic.model.policy import Policy
 A = TypeVar("A", bound="Attached")
 
 # A pod's name and an int32.
-_LINE = re.compile(r"echo (?P<host>[a-z0-9][a-z0-9.-]{0,252}):(?P<slots>[1-9][0-9]{0,9})\n")
+_HOST = r"echo (?P<host>[a-z0-9][a-z0-9.-]{0,252}):(?P<slots>[1-9][0-9]{0,9})"
+_LINE = re.compile(_HOST + r"(?: # (?P<pod>[0-9a-f]{8}))?\n")
+# The second line of a list for elastic.sh.
+_NUMBER = re.compile(
+    names.SCRIPT_HEADER + r"# list (?P<number>[1-9][0-9]{0,9}) drain (?P<drain>[0-9]{1,5})\n"
+)
 # The last line of a script with a reminder (decide/reminders).
 _REMINDER = re.compile(r"^echo (?P<name>[a-z0-9][a-z0-9.-]{0,255}):0\n\Z", re.MULTILINE)
 _SLOTS = re.compile(r" slots=([1-9][0-9]{0,9})$", re.MULTILINE)
@@ -53,6 +58,16 @@ class Published:
     slots: int = 1
     #: The name in the line without slots that reminds Horovod's driver of the list; "" without one.
     reminder: str = ""
+    #: The number of a list for elastic.sh; 0 for any other list.
+    number: int = 0
+    #: The fingerprint of the pod of each host, by its host name, in a list for elastic.sh.
+    pods: Mapping[str, str] = field(default_factory=dict)
+
+
+def list_number(script: str) -> int:
+    """Return the number of a list for elastic.sh; 0 for any other script."""
+    found = _NUMBER.match(script)
+    return int(found["number"]) if found else 0
 
 
 def hostfile_slots(hostfile: str) -> int | None:
@@ -68,19 +83,42 @@ def parse_script(script: str) -> Published | None:
     """
     if script.count("\n") > MOST_WORKERS + 2:
         return None
-    found = [(match["host"], int(match["slots"])) for match in _LINE.finditer(script)]
-    hosts = tuple(host for host, _ in found)
-    slots = found[0][1] if found else 1
-    pods = {names.pod_of(host) for host in hosts}
-    last = _REMINDER.search(script)
-    reminder = last["name"] if last and names.reminder_number(last["name"]) else ""
+    lines = list(_LINE.finditer(script))
+    published = Published(
+        hosts=tuple(line["host"] for line in lines),
+        slots=int(lines[0]["slots"]) if lines else 1,
+        reminder=_reminder(script),
+        number=list_number(script),
+        pods={line["host"]: line["pod"] for line in lines if line["pod"]},
+    )
+    pods = {names.pod_of(host) for host in published.hosts}
+    if not len(published.hosts) == len(pods) <= MOST_WORKERS:
+        return None
     # Writing the list again shows any difference that reading missed.
-    written = names.discover_hosts(list(hosts), slots=slots, reminder=reminder)
-    if not len(hosts) == len(pods) <= MOST_WORKERS or written != script:
+    if _written(script, published) != script:
         return None
-    if reminder and not hosts:
+    if published.reminder and not published.hosts:
         return None
-    return Published(hosts=hosts, slots=slots, reminder=reminder)
+    if published.number > MOST_INT32:
+        return None
+    return published
+
+
+def _reminder(script: str) -> str:
+    last = _REMINDER.search(script)
+    return last["name"] if last and names.reminder_number(last["name"]) else ""
+
+
+def _written(script: str, published: Published) -> str:
+    """Return the script of these hosts, in the form of the given script."""
+    header = _NUMBER.match(script)
+    if header is None:
+        hosts = list(published.hosts)
+        return names.discover_hosts(hosts, slots=published.slots, reminder=published.reminder)
+    drain = int(header["drain"])
+    return names.numbered_hosts(
+        published.pods, slots=published.slots, number=published.number, drain=drain
+    )
 
 
 def script_fingerprint(script: str) -> str:
@@ -103,6 +141,8 @@ class ConfigFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     history: bytes = b""
     #: kubexec.sh; None if absent.
     kubexec: str | None = None
+    #: The fingerprint (`script_fingerprint`) of elastic.sh; "" if absent.
+    elastic: str = ""
     #: Field manager that last changed the script; "" if unknown.
     writer: str = ""
     #: Last write of `writer`, by the API server's clock (seconds since the epoch); 0 if unknown.
@@ -373,12 +413,12 @@ class JobView:
 
     @cached_property
     def driver_running(self) -> bool:
-        """True if horovodrun may be reading discover_hosts.sh now."""
+        """True if a driver may be reading discover_hosts.sh now."""
         return self.launcher is not None and self.launcher.phase is LauncherPhase.STARTED
 
     @cached_property
     def driver_may_run(self) -> bool:
-        """True if horovodrun runs or may start any moment: a pod's status lags behind its node."""
+        """True if a driver runs or may start any moment: a pod's status lags behind its node."""
         launcher = self.launcher
         return (
             launcher is not None and launcher.phase not in DRIVER_ENDED and not launcher.facts.gates
@@ -406,10 +446,13 @@ class JobView:
 
         Each rank has a running exec, and may have another that outlives its pod.
         """
-        workers = max(
-            self.replicas, len(self.workers), len(self.role.exec_names) if self.role else 0
-        )
-        return min(max(FEWEST_EXECS, 2 * self.facts.slots * workers), MOST_EXECS)
+        return min(max(FEWEST_EXECS, 2 * self.facts.slots * self.most_workers), MOST_EXECS)
+
+    @property
+    def most_workers(self) -> int:
+        """Bound on the workers in which the launcher may have ranks."""
+        allowed = len(self.role.exec_names) if self.role else 0
+        return max(self.replicas, len(self.workers), len(self.memory.left), allowed)
 
     @cached_property
     def unseen(self) -> tuple[str, ...]:

@@ -34,6 +34,8 @@ from mpijob_elastic.model.template_fields import TemplateFields
 _ROLES = (names.ROLE_LAUNCHER, names.ROLE_WORKER)
 # The prefix of limits among the keys of a ResourceQuota.
 _LIMITS = "limits."
+# Seconds: a longer wait for others is a typing error.
+LONGEST_GATHER = 600
 GLOO_TIMEOUT = "HOROVOD_GLOO_TIMEOUT_SECONDS"
 # The options that say how many ranks there may be, by their fields of `Launch`.
 LIMITS: Mapping[str, str] = {"np": "-np", "min_np": "--min-np", "max_np": "--max-np"}
@@ -126,6 +128,9 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     names_hostfile: bool
     #: True if horovodrun ends the job after a number of resets (--reset-limit).
     counts_resets: bool
+    #: Seconds for which workers that are to join wait for others (--gather of elastic.sh); None if
+    #: the command does not say.
+    gather: float | None
     #: Seconds until Gloo gives up a peer; 0 if neither command nor environment says.
     gloo_timeout: int
     #: `spec.cleanPodPolicy`; "None" if absent.
@@ -367,6 +372,7 @@ def of(job: MPIJob, asking: Iterable[Asking] = ()) -> JobFacts:
         # elastic.sh refuses the operator's hostfile, and `{hostfile}` is its own.
         names_hostfile=not is_mpi and _names_hostfile(texts),
         counts_resets=said.reset_limit is not None,
+        gather=_gather(said),
         gloo_timeout=_gloo_timeout(said, [*launcher[:1], *job.containers(names.ROLE_WORKER)]),
         clean_pod_policy=spec.clean_pod_policy or "None",
         deleting=job.metadata.deleting,
@@ -485,6 +491,12 @@ def _unread(launch: Launch | None) -> frozenset[str]:
     if launch.program != ELASTIC_SH and launch.min_np is None and "np" in unread:
         unread.add("min_np")
     return frozenset(unread)
+
+
+def _gather(launch: Launch) -> float | None:
+    if launch.gather is None:
+        return None
+    return float(min(launch.gather, LONGEST_GATHER))
 
 
 def _gloo_timeout(launch: Launch, containers: Iterable[Container]) -> int:

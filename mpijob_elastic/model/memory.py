@@ -52,6 +52,8 @@ class Left(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: When the launcher was shown the list without it. Written down once something else is
     #: published; 0 until then.
     known_at: Time = 0.0
+    #: The number of the list with which it left; 0 if that list has no number.
+    list: Count = 0
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -14,6 +14,7 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import Identity
+from mpijob_elastic.model.acknowledgement import Acknowledgement
 from mpijob_elastic.model.bounds import MOST_CONTAINERS
 from mpijob_elastic.model.json_parts import Owned, Wire
 from mpijob_elastic.model.kubexec import HeldExecs
@@ -356,6 +357,8 @@ class Launcher:
     ended_at: float | None = None
     #: Its execs that hold ranks, as our own execs into it have shown.
     held: HeldExecs = field(default_factory=HeldExecs)
+    #: The acknowledgement of its driver, as our own looks into it have shown.
+    acknowledged: Acknowledgement = field(default_factory=Acknowledgement)
     #: None unless its last touch was refused.
     refused: RefusedTouch | None = None
 

@@ -157,7 +157,12 @@ class Caches:
         return {*jobs}.union(*(found.index for found in self._by_job))
 
     def view(
-        self, key: JobKey, *, probes: views.Probes, holds: views.Holds = views.never_looked
+        self,
+        key: JobKey,
+        *,
+        probes: views.Probes,
+        holds: views.Holds = views.never_looked,
+        acknowledged: views.Acknowledged = views.never_acknowledged,
     ) -> JobView | None:
         """Return the job as last seen; None if it is gone."""
         job = self.jobs.store.get(key.namespace, key.name)
@@ -170,6 +175,7 @@ class Caches:
             role=_opened(self.roles.store.get(key.namespace, names.launcher(key.name)), job),
             probes=self._ends.over(key, probes),
             holds=holds,
+            acknowledged=acknowledged,
             keeps_selector=self._keeps_selector,
         )
         if unread := self._unread.of(key, uid=job.metadata.uid):

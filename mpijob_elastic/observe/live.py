@@ -27,6 +27,7 @@ async def view(
     job: str,
     read: views.Read,
     probes: views.Probes = views.never_asked,
+    acknowledged: views.Acknowledged = views.never_acknowledged,
     judge: Judge = list,
 ) -> JobView | None:
     """Return the job's view as the API server has its objects now; None if the job is gone.
@@ -56,6 +57,7 @@ async def view(
         pods=judge(pods),
         config=_config(raw_config),
         probes=probes,
+        acknowledged=acknowledged,
     )
     if not unread:
         return found

@@ -23,6 +23,7 @@ from msgspec import structs
 from mpijob_elastic import names
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.model import kubexec
+from mpijob_elastic.model.acknowledgement import Acknowledgement
 from mpijob_elastic.model.job import Config, ConfigFacts, JobView, Role, parse_script
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.kubexec import HeldExecs
@@ -46,6 +47,8 @@ _ELASTIC_OPERATORS = ("mpi-operator", "training-operator")
 Probes = Callable[[str, str], Probe]
 # Returns the findings of execs into a launcher, by its uid.
 Holds = Callable[[str], HeldExecs]
+# Returns the acknowledgement of the driver in a launcher, by the launcher's uid.
+Acknowledged = Callable[[str], Acknowledgement]
 
 
 class Read(NamedTuple):
@@ -65,6 +68,11 @@ def never_asked(_pod: str, _occasion: str) -> Probe:
 def never_looked(_uid: str) -> HeldExecs:
     """Return empty findings for a reader that does not look into launchers."""
     return HeldExecs()
+
+
+def never_acknowledged(_uid: str) -> Acknowledgement:
+    """Return an acknowledgement that shows nothing, for the same reader."""
+    return Acknowledgement()
 
 
 def each(
@@ -103,6 +111,7 @@ def view(
     role: Role | None = None,
     probes: Probes = never_asked,
     holds: Holds = never_looked,
+    acknowledged: Acknowledged = never_acknowledged,
     keeps_selector: bool = False,
 ) -> JobView:
     """Return the job's view.
@@ -116,6 +125,8 @@ def view(
     placeholders, workers = _placed(_workers(job, mine, seen, probes))
     foreign, foreign_at = _foreign(job, mine, seen)
     launcher = _launcher(job, mine, holds)
+    if launcher:
+        launcher = replace(launcher, acknowledged=acknowledged(launcher.ref.uid))
     return JobView(
         facts=_honest(job, launcher),
         replicas=_replicas(job, workers),

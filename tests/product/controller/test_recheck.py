@@ -21,6 +21,7 @@ from mpijob_elastic.decide.actions import DeleteWorkers, EndExecs, Gated, Remova
 from mpijob_elastic.kube.meta import MOST_VALUES
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.model.acknowledgement import Acknowledgement
 from mpijob_elastic.model.job import Attached, JobView
 from mpijob_elastic.model.kubexec import Exec
 from mpijob_elastic.model.memory import Memory, render_memory
@@ -67,6 +68,7 @@ def rechecking(
         client,
         caches,
         probes=lambda _job, _pod, _at: Probe(),
+        acknowledged=lambda _job, _uid: Acknowledgement(),
         timed=timed,
         read=READ,
         now=lambda: NOW,

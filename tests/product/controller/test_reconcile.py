@@ -95,6 +95,7 @@ class Api:
             queue=self.pauses,
             writer=anything,
             prober=anything,
+            driver_looks=anything,
             scales=anything,
             drains=anything,
             now=lambda: NOW,
