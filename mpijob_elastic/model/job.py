@@ -84,7 +84,7 @@ def parse_script(script: str) -> Published | None:
 
 
 def script_fingerprint(script: str) -> str:
-    """Return a short form of discover_hosts.sh for `Memory.script`."""
+    """Return a short form of a script: of discover_hosts.sh for `Memory.script`, of elastic.sh."""
     return hashlib.sha256(script.encode()).hexdigest()[:12]
 
 
@@ -103,6 +103,8 @@ class ConfigFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     history: bytes = b""
     #: kubexec.sh; None if absent.
     kubexec: str | None = None
+    #: Fingerprint of elastic.sh; "" if absent.
+    elastic: str = ""
     #: Field manager that last changed the script; "" if unknown.
     writer: str = ""
     #: Last write of `writer`, by the API server's clock (seconds since the epoch); 0 if unknown.
