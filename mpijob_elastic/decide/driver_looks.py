@@ -13,7 +13,7 @@ LOOKS_APART = 30.0
 def look(state: JobState) -> Step[LookAtDriver]:
     """Return the look that is due, or when the next look is due."""
     launcher = state.view.launcher
-    if launcher is None or not state.view.driver_running or not state.view.driver.acknowledges:
+    if launcher is None or not state.view.driver_running:
         return NO_STEP
     busy = [worker.drain for worker in state.to_delete if drain.may_be_busy(state, worker)]
     began = [one.began for one in busy if one and one.began is not None]

@@ -275,7 +275,8 @@ def _leaving(state: JobState) -> list[AnyStep]:
     """Return the deletions of workers that leave, and the looks into them."""
     gone = drain.leave(state)
     steps: list[AnyStep] = [Step(_deletions(gone), gone.wake_at), *map(Step, gone.released)]
-    steps.append(driver_looks.look(state))
+    if state.view.driver.acknowledges:
+        steps.append(driver_looks.look(state))
     if gone.evicted:
         steps.append(Step(ProbeWorkers(workers=gone.evicted, drained=True)))
     if gone.probes:
