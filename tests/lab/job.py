@@ -186,7 +186,9 @@ class Job:
         job = await self._get(resources.MPI_JOBS, self.name)
         pods = await self._list(resources.PODS, f"mpi-job-name={self.name}")
         data = config.get("data", {})
-        script = data.get("discover_hosts.sh", "").splitlines()[1:]
+        lines = data.get("discover_hosts.sh", "").splitlines()
+        # Of a list for elastic.sh without the comments.
+        script = [line.partition(" #")[0] for line in lines if line.startswith("echo ")]
         annotations = job.get("metadata", {}).get("annotations", {})
         owned = [pod for pod in pods if pod["metadata"].get("ownerReferences")]
         specs = job.get("spec", {}).get("mpiReplicaSpecs", {})
