@@ -41,6 +41,7 @@ class PodContainer(Container, frozen=True):
     """A container of a pod."""
 
     volume_mounts: list[VolumeMount] | None = None
+    env_from: list[Any] | None = None
     lifecycle: Lifecycle | None = None
     restart_policy: str | None = None  # "Always" makes an init container a sidecar
     security_context: dict[str, Any] | None = None
@@ -96,6 +97,7 @@ class AdmittedSpec(Wire, frozen=True):
     affinity: Affinity | None = None
     share_process_namespace: bool | None = None
     host_pid: bool | None = msgspec.field(default=None, name="hostPID")
+    host_network: bool | None = None
 
 
 class AdmittedPod(Wire, frozen=True):
