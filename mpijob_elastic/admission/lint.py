@@ -12,7 +12,7 @@ from mpijob_elastic import names
 from mpijob_elastic.admission import plain_mpirun, size, template_fields
 from mpijob_elastic.admission.interface import CapabilityAdmission
 from mpijob_elastic.admission.review import MOST
-from mpijob_elastic.model import mpirun, near_names
+from mpijob_elastic.model import mpirun_options, near_names
 from mpijob_elastic.model.elastic_line import HOST_FILE, RANKS
 from mpijob_elastic.model.horovod_options import expands
 from mpijob_elastic.model.job_facts import JobFacts
@@ -215,19 +215,19 @@ def _fixed_ranks(launch: Launch) -> Iterator[str]:
         value, name = option.value[:_SHOWN], option.words[0].partition("=")[0]
         if expands(value) or RANKS in value or HOST_FILE in value:
             continue
-        if option.name in mpirun.COUNTS:
+        if option.name in mpirun_options.COUNTS:
             yield f"{program} {name} {value} keeps {value} ranks at any size; write {name} {RANKS}"
-        elif option.name in mpirun.HOST_FILES:
+        elif option.name in mpirun_options.HOST_FILES:
             yield f"{value} does not follow the job's hosts; write {name} {HOST_FILE}"
-        elif option.name in mpirun.HOSTS:
+        elif option.name in mpirun_options.HOSTS:
             yield f"{name} names hosts, which change; write -machinefile {HOST_FILE} instead"
 
 
-def _plain_mpirun(command: Sequence[str]) -> mpirun.Mpirun | None:
+def _plain_mpirun(command: Sequence[str]) -> mpirun_options.Mpirun | None:
     """Return the mpirun in the words below elastic.sh; None without one that can be read."""
     if not command or command[0].rpartition("/")[2] not in MPIRUN:
         return None
-    return mpirun.read(command)
+    return mpirun_options.read(command)
 
 
 def _startup(job: JobFacts) -> Iterator[str]:

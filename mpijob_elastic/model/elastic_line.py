@@ -9,29 +9,30 @@ import re
 from collections.abc import Sequence
 
 from mpijob_elastic import names
-from mpijob_elastic.model import mpirun
+from mpijob_elastic.model import mpirun_options
 from mpijob_elastic.model.launch_command import MPIRUN
 
 RANKS, HOST_FILE = "{np}", "{hostfile}"
+MPIRUN_ON_ALL_HOSTS = ("mpirun", "-np", RANKS, "-machinefile", HOST_FILE)
 # A word that YAML reads as this text where it stands without quotes, and words that look so.
 _PLAIN = re.compile(r"(?:[A-Za-z/]|\.{1,2}/)[A-Za-z0-9_./+=-]*|-{1,2}[A-Za-z][A-Za-z0-9_./+=-]*|--")
 _NO_TEXTS = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
 _MORE = "..."
 
 
-def command(given: Sequence[str]) -> list[str] | None:
-    """Return the launcher's command with elastic.sh; None if the given command cannot be read.
+def mpirun(given: Sequence[str]) -> list[str] | None:
+    """Return a command of mpirun that has a rank in each slot of the list; None if it is not read.
 
-    Its mpirun gets as many ranks as there are slots, on the hosts of the list.
+    The given number of ranks and the given hosts are replaced.
     """
     if not given or given[0].rpartition("/")[2] not in MPIRUN:
         return None
-    found = mpirun.read(given)
+    found = mpirun_options.read(given)
     if found is None:
         return None
-    replaced = mpirun.COUNTS | mpirun.HOST_FILES | mpirun.HOSTS
+    replaced = mpirun_options.COUNTS | mpirun_options.HOST_FILES | mpirun_options.HOSTS
     kept = [word for one in found.options if one.name not in replaced for word in one.words]
-    return [*_head(found.program), *kept, *found.ranks]
+    return [found.program, *MPIRUN_ON_ALL_HOSTS[1:], *kept, *found.ranks]
 
 
 def in_yaml(words: Sequence[str], *, longest: int) -> str:
@@ -46,11 +47,8 @@ def in_yaml(words: Sequence[str], *, longest: int) -> str:
 
 def field(given: Sequence[str], *, longest: int) -> str:
     """Return the field `command` to type for a job with that command, or the form of any."""
-    return in_yaml(command(given) or [*_head("mpirun"), _MORE], longest=longest)
-
-
-def _head(program: str) -> list[str]:
-    return [names.ELASTIC_PATH, "--", program, "-np", RANKS, "-machinefile", HOST_FILE]
+    started = mpirun(given) or [*MPIRUN_ON_ALL_HOSTS, _MORE]
+    return in_yaml([names.ELASTIC_PATH, "--", *started], longest=longest)
 
 
 def _field(shown: Sequence[str]) -> str:

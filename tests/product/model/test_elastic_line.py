@@ -40,9 +40,8 @@ def test_yaml_reads_the_line_as_the_command_that_is_meant(
 
 @pytest.mark.parametrize("command", [command for command, _ in LINES.values()], ids=LINES)
 def test_the_line_makes_a_job_elastic_without_a_word_that_is_wrong(command: list[str]) -> None:
-    made = elastic_line.command(command)
-    assert made is not None
-    facts = capabilities.read(json.dumps(objects.mpi_job(command=made)).encode())
+    made = yaml.safe_load(elastic_line.field(command, longest=500))
+    facts = capabilities.read(json.dumps(objects.mpi_job(**made)).encode())
     assert facts.elastic
     assert facts.names_elastic
     assert facts.launch is not None

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mpijob_elastic.model import mpirun
-from mpijob_elastic.model.mpirun import MpirunOption
+from mpijob_elastic.model import mpirun_options
+from mpijob_elastic.model.mpirun_options import MpirunOption
 
 # The options with their values, and the program of the ranks.
 READ = {
@@ -34,7 +34,7 @@ READ = {
 def test_words_are_read(
     command: list[str], options: list[tuple[str, str]], ranks: list[str]
 ) -> None:
-    found = mpirun.read(command)
+    found = mpirun_options.read(command)
     assert found is not None
     assert found.program == command[0]
     assert [(one.name, one.value) for one in found.options] == options
@@ -54,7 +54,7 @@ UNREADABLE = {
 
 @pytest.mark.parametrize("command", UNREADABLE.values(), ids=UNREADABLE)
 def test_what_is_not_certain_is_not_read(command: list[str]) -> None:
-    assert mpirun.read(command) is None
+    assert mpirun_options.read(command) is None
 
 
 def test_a_value_behind_an_equals_sign_keeps_further_ones() -> None:
