@@ -282,5 +282,6 @@ def _about_launcher(template: Source, notes: Notes, *, is_new: bool) -> None:
         notes.add(
             _LAUNCHER,
             "reads no host list, so the job keeps its size; a job that is to change its size "
-            f"starts with horovodrun and --host-discovery-script {names.DISCOVER_HOSTS_PATH}",
+            f"starts with horovodrun and --host-discovery-script {names.DISCOVER_HOSTS_PATH}, or "
+            f"its mpirun by {names.ELASTIC_PATH} (docs/mpi.md)",
         )

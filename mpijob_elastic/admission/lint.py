@@ -6,15 +6,17 @@ characters
 (https://kubernetes.io/docs/concepts/overview/working-with-objects/names/).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from mpijob_elastic import names
-from mpijob_elastic.admission import size, template_fields
+from mpijob_elastic.admission import plain_mpirun, size, template_fields
 from mpijob_elastic.admission.interface import CapabilityAdmission
 from mpijob_elastic.admission.review import MOST
-from mpijob_elastic.model import near_names
+from mpijob_elastic.model import mpirun_options, near_names
+from mpijob_elastic.model.elastic_line import HOST_FILE, RANKS
+from mpijob_elastic.model.horovod_options import expands
 from mpijob_elastic.model.job_facts import JobFacts
-from mpijob_elastic.model.launch_command import HOROVODRUN, Launch
+from mpijob_elastic.model.launch_command import ELASTIC_SH, HOROVODRUN, MPIRUN, Launch
 from mpijob_elastic.model.mpijob import MPIJob
 
 # Resets that last for a long training: a change of size costs one, a lost rank up to three.
@@ -45,7 +47,7 @@ def created(
     """Return the warnings about a new job; rooms: the rules of capabilities.
 
     size_stands: False if the size is refused or no workers are described, so that nothing is to be
-    said of horovodrun's own limits.
+    said of the driver's own limits.
     """
     return tuple(_findings(job, facts, rooms, size_stands=size_stands))[:MOST]
 
@@ -80,12 +82,12 @@ def _findings(
 ) -> Iterator[str]:
     asks = _needs_elastic(job, about)
     if about.elastic:
-        yield from _command(about)
+        yield from _command(job, about)
         if size_stands:
             yield from size.doubts(about, about.workers)
         yield from _sidecars(job)
     elif asks and about.policy.enabled is not False:
-        yield f"this job is not elastic: {_reason(about.launch)}"
+        yield f"this job is not elastic: {_reason(job, about.launch)}"
     yield from _name(about)
     yield from _values(job)
     yield from _of_policy(about)
@@ -127,27 +129,34 @@ def _of_policy(about: JobFacts) -> Iterator[str]:
         )
 
 
-def _reason(launch: Launch | None) -> str:
-    if launch is not None and launch.program != HOROVODRUN:
+def _reason(job: MPIJob, launch: Launch | None) -> str:
+    if launch is None:
         return (
-            f"{launch.program} cannot change its size; use horovodrun with --host-discovery-script"
+            f"run horovodrun --host-discovery-script or {ELASTIC_SH}, or set "
+            f'{names.ENABLED}: "true"'
         )
+    if launch.program in MPIRUN:
+        return plain_mpirun.advice(job, launch.program)
+    if launch.program == ELASTIC_SH:
+        return f"write {names.ELASTIC_PATH} with its folder; only then it is in the launcher"
     return f'run horovodrun with --host-discovery-script, or set {names.ENABLED}: "true"'
 
 
-def _command(job: JobFacts) -> Iterator[str]:
-    launch = job.launch
-    if job.unread_options:
-        yield job.unread_words
-    yield from _startup(job)
+def _command(job: MPIJob, about: JobFacts) -> Iterator[str]:
+    launch = about.launch
+    if about.unread_options:
+        yield about.unread_words
+    yield from _startup(about)
     if launch is None:
         return
-    if launch.program != HOROVODRUN:
-        yield (
-            f"{launch.program} cannot change its size while it runs; use "
-            "horovodrun with --host-discovery-script"
-        )
-        return
+    check = _OF_PROGRAM.get(launch.program)
+    if check is None:
+        yield plain_mpirun.advice(job, launch.program)
+    else:
+        yield from check(about, launch)
+
+
+def _of_horovodrun(job: JobFacts, launch: Launch) -> Iterator[str]:
     script = launch.discovery_script
     if script is None and launch.knows("discovery_script"):
         yield f"horovodrun has no --host-discovery-script; give it {names.DISCOVER_HOSTS_PATH}"
@@ -159,7 +168,8 @@ def _command(job: JobFacts) -> Iterator[str]:
             f"--host-discovery-script is not {names.DISCOVER_HOSTS_PATH}, the "
             "file that follows the job's size"
         )
-    yield from _least(job, launch)
+    yield from _first_start(job, launch)
+    yield from _no_least(job, launch)
     yield from _ending(launch)
     if launch.reset_limit is not None and launch.reset_limit < _ENOUGH_RESETS:
         end = launch.reset_limit + 1
@@ -175,13 +185,59 @@ def _command(job: JobFacts) -> Iterator[str]:
         )
 
 
+def _of_elastic_sh(job: JobFacts, launch: Launch) -> Iterator[str]:
+    if not job.names_elastic:
+        yield f"write {names.ELASTIC_PATH} with its folder; only then it is in the launcher"
+    if launch.refusal:
+        yield f"elastic.sh ends at once: {launch.refusal}"
+        return
+    yield from _first_start(job, launch)
+    yield from _fixed_ranks(launch)
+
+
+# What is said of a command by its program; of mpirun only that elastic.sh can start it.
+_OF_PROGRAM: Mapping[str, Callable[[JobFacts, Launch], Iterator[str]]] = {
+    HOROVODRUN: _of_horovodrun,
+    ELASTIC_SH: _of_elastic_sh,
+}
+
+
+def _fixed_ranks(launch: Launch) -> Iterator[str]:
+    """Yield what keeps the ranks of the mpirun below elastic.sh as they are at any size.
+
+    Without these options mpirun reads the hosts from variables, and starts a rank in each slot.
+    """
+    found = _plain_mpirun(launch.inner)
+    if found is None:
+        return
+    program = found.program.rpartition("/")[2]
+    for option in found.options:
+        value, name = option.value[:_SHOWN], option.words[0].partition("=")[0]
+        if expands(value) or RANKS in value or HOST_FILE in value:
+            continue
+        if option.name in mpirun_options.COUNTS:
+            yield f"{program} {name} {value} keeps {value} ranks at any size; write {name} {RANKS}"
+        elif option.name in mpirun_options.HOST_FILES:
+            yield f"{value} does not follow the job's hosts; write {name} {HOST_FILE}"
+        elif option.name in mpirun_options.HOSTS:
+            yield f"{name} names hosts, which change; write -machinefile {HOST_FILE} instead"
+
+
+def _plain_mpirun(command: Sequence[str]) -> mpirun_options.Mpirun | None:
+    """Return the mpirun in the words below elastic.sh; None without one that can be read."""
+    if not command or command[0].rpartition("/")[2] not in MPIRUN:
+        return None
+    return mpirun_options.read(command)
+
+
 def _startup(job: JobFacts) -> Iterator[str]:
     """Yield the reason why the launcher waits for more workers than min-replicas."""
     least = job.policy.min_replicas
     if least is None or least >= job.workers or job.startup_workers is not None:
         return
     is_unread = "np" in job.unread_options
-    why = "its -np cannot be read" if is_unread else "its command names the hostfile"
+    option = job.driver.options["np"]
+    why = f"its {option} cannot be read" if is_unread else "its command names the hostfile"
     yield f"the launcher waits for all {job.workers} workers, not for min-replicas: {why}"
 
 
@@ -206,19 +262,27 @@ def _is_allowed(cooldown: tuple[int, int]) -> bool:
     return cooldown[0] >= _COOLDOWN[0] and cooldown[1] <= _COOLDOWN[1]
 
 
-def _least(job: JobFacts, launch: Launch) -> Iterator[str]:
-    """Yield the reasons why the job cannot become, or start, as small as it may be.
+def _first_start(job: JobFacts, launch: Launch) -> Iterator[str]:
+    """Yield the reason why the job cannot start as small as it may be.
 
-    Without --min-np training waits below -np (Horovod's launch.py). The driver never starts below
-    -np (wait_for_available_slots).
+    horovodrun never starts below -np (wait_for_available_slots), and elastic.sh not below --np.
     """
     least = (job.policy.min_replicas or 1) * job.slots
     starts_small = job.policy.min_replicas is not None and job.policy.min_replicas < job.workers
-    if starts_small and launch.np is not None and launch.np > least:
+    first = launch.first_np
+    if starts_small and first is not None and first > least:
         yield (
-            f"horovodrun starts with {launch.np} slots (-np), but min-replicas "
+            f"{launch.program} starts with {first} slots ({launch.first_option}), but min-replicas "
             f"gives {least}: it waits for more"
         )
+
+
+def _no_least(job: JobFacts, launch: Launch) -> Iterator[str]:
+    """Yield the reason why the job cannot become as small as it may be.
+
+    Without --min-np training waits below -np (Horovod's launch.py).
+    """
+    least = (job.policy.min_replicas or 1) * job.slots
     is_absent = launch.min_np is None and launch.knows("min_np")
     if is_absent and launch.np is not None and least < launch.np:
         yield f"horovodrun has no --min-np: with fewer slots than -np {launch.np} training waits"

@@ -19,7 +19,7 @@ from mpijob_elastic.model import devices, phrases, requests
 from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.json_parts import Wire
-from mpijob_elastic.model.launch_command import HOROVODRUN
+from mpijob_elastic.model.launch_command import MPIRUN
 
 # The most workers that are named; the rest is counted.
 _NAMED = 3
@@ -115,20 +115,23 @@ def _against_zero(job: JobFacts) -> Iterator[tuple[str, bool]]:
 
 
 def doubts(job: JobFacts, replicas: int) -> Iterator[str]:
-    """Yield warnings on horovodrun's own limits, if that size does not fit them."""
+    """Yield warnings on the limits of the driver's options, if that size does not fit them."""
     launch = job.launch
-    if launch is None or launch.program != HOROVODRUN or not job.elastic or job.is_at_zero:
+    if launch is None or launch.program in MPIRUN or launch.refusal:
+        return
+    if not job.elastic or job.is_at_zero:
         return
     slots, least = replicas * job.slots, launch.effective_min_np
     if launch.max_np is not None and slots > launch.max_np:
         unused = slots - launch.max_np
         stay = "stays" if unused == 1 else "stay"
         yield (
-            f"horovodrun's --max-np is {launch.max_np}, but {_asked(slots)}: {unused} {stay} unused"
+            f"{launch.program}'s --max-np is {launch.max_np}, but {_asked(slots)}: "
+            f"{unused} {stay} unused"
         )
     if least is not None and slots < least:
-        option = "-np" if launch.min_np is None else "--min-np"
-        yield f"horovodrun's {option} is {least}, but {_asked(slots)}: training waits for more"
+        option = f"{launch.program}'s {launch.least_option}"
+        yield f"{option} is {least}, but {_asked(slots)}: training waits for more"
 
 
 def _asked(slots: int) -> str:

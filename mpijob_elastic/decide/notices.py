@@ -32,9 +32,9 @@ from mpijob_elastic.decide.state import (
 )
 from mpijob_elastic.decide.step import NO_STEP, NOTHING_TOLD, Step, Told, first, first_after
 from mpijob_elastic.decide.wishes import Suspend
-from mpijob_elastic.model import bounds, phrases
+from mpijob_elastic.model import bounds, elastic_line, phrases
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.launch_command import HOROVODRUN
+from mpijob_elastic.model.launch_command import ELASTIC_SH, MPIRUN, Launch
 from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.operator_types import NO_SIZE
 from mpijob_elastic.model.phrases import MOST_NAMED, listed
@@ -43,10 +43,9 @@ from mpijob_elastic.model.pod import Launcher, Worker
 # A success within so many seconds after a change of the host list is suspicious: the ring forms
 # again within some seconds, or after a long step.
 SUSPICIOUS_WITHIN = 60.0
-# What comes before a new launcher where the command reads no host list.
-_FIRST_THE_SCRIPT = (
-    f"first give its command horovodrun --host-discovery-script {names.DISCOVER_HOSTS_PATH}; then "
-)
+# What a command is to be so that its launcher follows the size, for horovodrun and for mpirun.
+_HOROVODRUN = f"horovodrun --host-discovery-script {names.DISCOVER_HOSTS_PATH}"
+_ELASTIC = f"{names.ELASTIC_PATH} before mpirun, as in {elastic_line.field((), longest=200)}"
 # Seconds for which the end of a job is news; a controller that was away for longer says nothing.
 NEWS_FOR = 900.0
 # A wanted worker that is not Ready for so many seconds is worth a notice.
@@ -207,8 +206,11 @@ def suspicious_success(view: JobView) -> Note | None:
     (runner/elastic/registration.py). A rank may exit with 0 when its neighbour goes: TensorFlow
     1.15 was seen to do so (horovod#1994, #3852). `kubectl exec` was seen to exit with 0 when its
     connection breaks (kubernetes#73056). No program can tell such an exit from a training that has
-    reached its end, so the notice asks the user to look.
+    reached its end, so the notice asks the user to look. elastic.sh ends with 0 only if no rank was
+    asked to end.
     """
+    if not view.driver.keeps_ranks:
+        return None
     changed_at = _changed_at(view.memory)
     if view.facts.succeeded_at is None or not changed_at or not view.elastic:
         return None
@@ -381,7 +383,7 @@ def _without_discovery(view: JobView, launcher: Launcher) -> Note:
     adopt = names.adopt(view.name, view.namespace)
     first, step = "", adopt
     if _lacks_script(view, launcher):
-        first = _FIRST_THE_SCRIPT
+        first = f"first give its command {_command_for(view.facts.launch)}; then "
         step = f"kubectl -n {view.namespace} edit mpijob {view.name}"
     return warning(
         "LauncherWithoutDiscovery",
@@ -403,11 +405,19 @@ def _lacks_script(view: JobView, launcher: Launcher) -> bool:
     launch = view.facts.launch
     if launch is None or not view.policy.enabled or launcher.facts.names_discovery:
         return False
-    if launch.program != HOROVODRUN:
+    if launch.program in MPIRUN:
         return True
+    if launch.program == ELASTIC_SH:
+        return not view.facts.names_elastic
     if launch.discovery_script is not None:
         return False
     return launch.knows("discovery_script")
+
+
+def _command_for(launch: Launch | None) -> str:
+    """Return what makes that command follow the size of its job, in words."""
+    is_horovod = launch is None or launch.program not in (ELASTIC_SH, *MPIRUN)
+    return _HOROVODRUN if is_horovod else _ELASTIC
 
 
 def _size(view: JobView) -> Iterable[Note]:
@@ -448,8 +458,8 @@ def _kept(view: JobView) -> Iterable[Note]:
     remedy = f'remove its annotation {names.ENABLED}="false"'
     if view.policy.enabled is not False:
         remedy = (
-            "let its launcher run horovodrun --host-discovery-script "
-            f"{names.DISCOVER_HOSTS_PATH}. That takes a new launcher: edit the job, then "
+            f"give its launcher {_command_for(view.facts.launch)}. That takes a new launcher: edit "
+            "the job, then "
             f"type `{names.adopt(view.name, view.namespace)}` (training restarts from its "
             "last checkpoint)"
         )

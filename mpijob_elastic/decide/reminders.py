@@ -64,6 +64,7 @@ def may_remind(state: JobState) -> bool:
     """Tell whether a driver runs that can be reminded: the list is ours, and names lead to pods.
 
     A command that cannot be read may run Horovod; what mpirun does with a name is not known.
+    elastic.sh needs no reminder: it tells itself which list it has taken.
     """
     view, config = state.view, state.view.config
     if view.foreign or not view.driver_running or not state.may_number:
@@ -71,6 +72,8 @@ def may_remind(state: JobState) -> bool:
     if config is None or config.published is None or not config.signed:
         return False
     launch = view.facts.launch
+    if view.driver.acknowledges:
+        return False
     return launch is None or launch.program not in MPIRUN
 
 

@@ -88,7 +88,8 @@ def findings(job: Case) -> Iterator[Finding]:
     ):
         said = (
             f"{job.name} is not elastic: its launcher names neither {names.KEY_DISCOVER_HOSTS} nor "
-            f'--host-discovery-script, or the job is annotated {names.ENABLED}="false"'
+            f"--host-discovery-script nor {names.ELASTIC_PATH}, or the job is annotated "
+            f'{names.ENABLED}="false"'
         )
         yield fine("not-elastic", said)
     if job.state.launcher.refresh_due:
@@ -124,7 +125,7 @@ def _unreported(job: Case) -> Finding:
 
 
 def _below_min_np(job: Case) -> Iterator[Finding]:
-    """Yield a finding for a horovodrun that waits for more slots than the list has.
+    """Yield a finding for a driver that waits for more slots than the list has.
 
     Without a controller nobody writes the list, and no edit of the job helps.
     """
@@ -134,7 +135,8 @@ def _below_min_np(job: Case) -> Iterator[Finding]:
     if job.facts.controller or not (view.elastic and view.driver_running and slots < needed):
         return
     plural = "s" if needed > 1 else ""
-    waits = f"{job.launcher} waits for {needed} slot{plural} (horovodrun's --min-np, or -np)"
+    option = f"{view.driver.program}'s {view.driver.least_options}"
+    waits = f"{job.launcher} waits for {needed} slot{plural} ({option})"
     said = f"{waits}; published workers have {slots}"
     yield wrong("below-min-np", said, next_step=job.on_job("edit"))
 

@@ -6,7 +6,8 @@
   list;
 - its rank. Only exec shows that a rank runs: a process beside the pod's main process. Horovod
   blacklists the name of a host whose rank has died, for good unless horovodrun got
-  --blacklist-cooldown-range (horovod/runner/elastic/discovery.py, HostManager);
+  --blacklist-cooldown-range (horovod/runner/elastic/discovery.py, HostManager). elastic.sh
+  blacklists nothing;
 - the progress of a worker that is to leave.
 """
 
@@ -262,6 +263,7 @@ def _due(case: Case, cause: str, says: str) -> Finding:
 
 def _rank(case: Case, worker: WorkerState) -> Iterator[Finding]:
     launch, shown_at = case.facts.launch, case.state.launcher.shown_at
+    program = case.view.driver.program
     if case.view.launcher and any(held.pod == case.name for held in case.view.launcher.held.frozen):
         said = (
             "is blocked: the launcher still waits for a rank in a pod of this name that is gone"
@@ -278,7 +280,7 @@ def _rank(case: Case, worker: WorkerState) -> Iterator[Finding]:
     if launch and launch.max_np is not None and training * case.view.facts.slots >= launch.max_np:
         said = (
             f"is published, but other workers already fill the {launch.max_np} slots of "
-            "horovodrun's --max-np"
+            f"{program}'s --max-np"
         )
         yield wrong("beyond-max-np", said, next_step=case.on_job("edit"))
     if worker.standing is Standing.GIVEN_UP:
@@ -286,16 +288,18 @@ def _rank(case: Case, worker: WorkerState) -> Iterator[Finding]:
     if training and not worker.pod.probe.busy_seen and "max_np" in case.view.facts.unread_options:
         said = (
             f"is published, but only its main process runs in it while {training} others train: "
-            f"horovodrun's --max-np, which cannot be read{ABOVE}, lets no more ranks start, or the "
+            f"{program}'s --max-np, which cannot be read{ABOVE}, lets no more ranks start, or the "
             "rank died early"
         )
         yield wrong(
             "unread-max-np", said, next_step=case.kubectl("logs", case.launcher, "--tail=50")
         )
-    if training:
+    if training and case.view.driver.spends_names:
         yield _lost(case, training)
+    elif training:
+        yield _unused(case, training)
     said = (
-        "is published, but no rank runs in any worker that was checked: horovodrun is still "
+        f"is published, but no rank runs in any worker that was checked: {program} is still "
         "starting, waits for more slots, or has failed"
     )
     yield wrong("nobody-trains", said, next_step=case.kubectl("logs", case.launcher, "--tail=50"))
@@ -335,6 +339,17 @@ def _lost(case: Case, training: int) -> Finding:
         f"{said} gives it a new host name after {after} or more without a rank",
         next_step=logs,
     )
+
+
+def _unused(case: Case, training: int) -> Finding:
+    """Return a finding for a worker that elastic.sh does not use, or not yet."""
+    said = (
+        f"is published, but only its main process runs in it while {training} others train: "
+        "elastic.sh is starting the ranks again, or cannot use the worker, and says so in the "
+        "launcher's log"
+    )
+    logs = case.kubectl("logs", case.launcher, "| grep elastic.sh")
+    return waiting("unused-worker", said, next_step=logs)
 
 
 def _unheard(case: Case, *, is_helpless: bool) -> str:

@@ -5,7 +5,10 @@ follows the changes of that list. Horovod's driver keeps ranks alive through a c
 that follow from that. elastic.sh ends all ranks and starts them again (docs/decisions/0048).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from mpijob_elastic.model.launch_command import ELASTIC_SH, HOROVODRUN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,6 +17,12 @@ class Driver:
 
     #: The driver as messages name it.
     words: str
+    #: The driver's program as the launcher's command names it.
+    program: str
+    #: The options that say how many ranks there may be, by their fields of `Launch`.
+    options: Mapping[str, str]
+    #: The options that say below how many slots training waits.
+    least_options: str
     #: The driver records on which list ranks may run (model/acknowledgement). A worker has drained
     #: once a list without that worker is recorded. Of any other driver nobody knows; there looks
     #: into a worker show when its ranks have gone.
@@ -32,10 +41,24 @@ class Driver:
 
 # [horovod] runner/elastic/driver.py and discovery.py; decide/host_list has the reasons.
 HOROVOD = Driver(
-    words="Horovod's driver", acknowledges=False, keeps_ranks=True, spends_names=True, gather=2.0
+    words="Horovod's driver",
+    program=HOROVODRUN,
+    options={"np": "-np", "min_np": "--min-np", "max_np": "--max-np"},
+    least_options="--min-np, or -np",
+    acknowledges=False,
+    keeps_ranks=True,
+    spends_names=True,
+    gather=2.0,
 )
 # Each change costs a start of the program, which reads its checkpoint again: so a change waits for
 # workers that start at about the same time.
 ELASTIC = Driver(
-    words="elastic.sh", acknowledges=True, keeps_ranks=False, spends_names=False, gather=10.0
+    words="elastic.sh",
+    program=ELASTIC_SH,
+    options={"np": "--np", "min_np": "--min-np", "max_np": "--max-np"},
+    least_options="--min-np",
+    acknowledges=True,
+    keeps_ranks=False,
+    spends_names=False,
+    gather=10.0,
 )

@@ -26,7 +26,7 @@ from mpijob_elastic.model import (
 from mpijob_elastic.model.devices import Devices
 from mpijob_elastic.model.driver import Driver
 from mpijob_elastic.model.json_parts import Owned, owned, seconds
-from mpijob_elastic.model.launch_command import ELASTIC_SH, HOROVODRUN, Launch
+from mpijob_elastic.model.launch_command import ELASTIC_SH, Launch
 from mpijob_elastic.model.mpijob import Container, JobStatus, MPIJob, Profile
 from mpijob_elastic.model.policy import Policy, Problem
 from mpijob_elastic.model.template_fields import TemplateFields
@@ -37,8 +37,8 @@ _LIMITS = "limits."
 # Seconds: a longer wait for others is a typing error.
 LONGEST_GATHER = 600
 GLOO_TIMEOUT = "HOROVOD_GLOO_TIMEOUT_SECONDS"
-# The options that say how many ranks there may be, by their fields of `Launch`.
-LIMITS: Mapping[str, str] = {"np": "-np", "min_np": "--min-np", "max_np": "--max-np"}
+# The fields of `Launch` that say how many ranks there may be.
+LIMITS = frozenset(driver.HOROVOD.options)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,10 +238,8 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
         """What cannot be read in the launcher's command, in words; "" if nothing is missing."""
         if not self.unread_options:
             return ""
-        program, limits = HOROVODRUN, LIMITS
-        if self.names_elastic:
-            program, limits = ELASTIC_SH, {**LIMITS, "np": "--np"}
-        unread = [option for field, option in limits.items() if field in self.unread_options]
+        program, known = self.driver.program, self.driver.options
+        unread = [option for field, option in known.items() if field in self.unread_options]
         options = phrases.listed(unread)
         if self.launch is None:
             return f"no {program} can be read in the launcher's command: its {options} are unknown"
@@ -485,7 +483,7 @@ def _workers(slots: int | None, each: int) -> int:
 
 def _unread(launch: Launch | None) -> frozenset[str]:
     if launch is None:
-        return frozenset(LIMITS)
+        return LIMITS
     unread = {field for field in LIMITS if not launch.knows(field)}
     # An absent --min-np of horovodrun is as large as -np.
     if launch.program != ELASTIC_SH and launch.min_np is None and "np" in unread:

@@ -24,7 +24,12 @@ from mpijob_elastic.model.wrappers import Inner
 
 HOROVODRUN = "horovodrun"
 ELASTIC_SH = names.KEY_ELASTIC
-MPIRUN = frozenset({"mpirun", "mpiexec", "mpirun.openmpi", "orterun"})
+MPIRUN = frozenset(
+    {
+        *("mpirun", "mpirun.openmpi", "mpirun.mpich", "orterun", "prterun"),
+        *("mpiexec", "mpiexec.openmpi", "mpiexec.mpich", "mpiexec.hydra"),
+    }
+)
 
 _SHELLS = frozenset({"sh", "bash", "dash", "ash", "ksh", "zsh"})
 # Letters and long options of a shell that take the next word.
@@ -67,6 +72,8 @@ class Launch:
     gather: int | None = None
     #: The words of the command that elastic.sh starts.
     inner: tuple[str, ...] = ()
+    #: Why elastic.sh refuses its own words; "" if it takes them.
+    refusal: str = ""
     #: The fields above whose option is there with a value that cannot be read.
     computed: frozenset[str] = frozenset()
     #: True if any option may be there besides these.
@@ -89,6 +96,12 @@ class Launch:
         return 1 if self.program == ELASTIC_SH else self.np
 
     @property
+    def least_option(self) -> str:
+        """The option that says `effective_min_np`."""
+        says_least = self.min_np is not None or self.program == ELASTIC_SH
+        return "--min-np" if says_least else "-np"
+
+    @property
     def first_np(self) -> int | None:
         """Slots without which no rank starts: -np; of elastic.sh --np, or else --min-np.
 
@@ -98,6 +111,13 @@ class Launch:
             return self.np
         said = [number for number in (self.np, self.min_np) if number is not None]
         return max(said, default=None)
+
+    @property
+    def first_option(self) -> str:
+        """The option that says `first_np`."""
+        if self.program != ELASTIC_SH:
+            return "-np"
+        return "--np" if self.np is not None and self.np == self.first_np else "--min-np"
 
 
 @dataclass(kw_only=True)
@@ -294,6 +314,7 @@ def _of_elastic(options: ElasticOptions) -> Launch:
         grace=number(texts.get("grace")),
         gather=number(texts.get("gather")),
         inner=tuple(options.command),
+        refusal=elastic_options.refusal(options),
         computed=computed,
         unread=options.unread,
     )

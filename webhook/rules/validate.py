@@ -18,7 +18,14 @@ from dataclasses import dataclass
 import msgspec
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.admission import budgets, elastic_grace, lint, misplaced, size
+from mpijob_elastic.admission import (
+    budgets,
+    elastic_grace,
+    lint,
+    misplaced,
+    plain_mpirun,
+    size,
+)
 from mpijob_elastic.admission.interface import ReviewContext
 from mpijob_elastic.admission.review import MOST, Refusal, Request, Verdict
 from mpijob_elastic.admission.size import ScaleObject
@@ -125,7 +132,7 @@ def _of_edit(
     """Yield warnings on an edit: its effects on a job that has started, and new findings."""
     new, rooms = edit.new, context.rooms
     if old.reported:
-        yield from _changes(new, old)
+        yield from _changes(edit.job, new, old)
     yield from lint.updated(
         edit.job, before, new=new, old=old, rooms=rooms, size_stands=size_stands
     )
@@ -219,17 +226,23 @@ def scaled(
     refused = tuple(fault for one in rooms for fault in one.scale_refusals(new, old, lookup))
     if refuses_size(refused):
         return Verdict(refusals=refused)
-    shown = size.change(job, before=had, after=asked) if dry_run else None
-    if not shown and job.reported and not job.acts_elastic:
-        shown = size.KEPT if asked < had else size.UNUSED
     return Verdict(
         refusals=refused,
         warnings=(
-            *((shown,) if shown else ()),
+            *_effect(job, asked, had, dry_run=dry_run),
             *size.doubts(new, new.workers),
             *budgets.warnings(new, old, lookup),
         ),
     )
+
+
+def _effect(job: JobFacts, asked: int, had: int, *, dry_run: bool) -> Iterator[str]:
+    """Yield what a change of the scale does, and what makes it work for a plain mpirun job."""
+    if dry_run and (shown := size.change(job, before=had, after=asked)):
+        yield shown
+    elif job.reported and not job.acts_elastic:
+        yield size.KEPT if asked < had else size.UNUSED
+        yield from plain_mpirun.of_scale(job)
 
 
 def _scale_refusal(job: JobFacts, replicas: int, *, before: int) -> Refusal | None:
@@ -431,7 +444,17 @@ def _is_meant_for_us(key: str) -> bool:
     return bool(slash) and _LETTERS.sub("", prefix.lower()) in _NEARLY_OURS
 
 
-def _changes(new: JobFacts, old: JobFacts) -> Iterator[str]:
+def _new_launcher(job: JobFacts) -> str:
+    """Return what makes a plain job elastic, unless the advice on its mpirun says so."""
+    if plain_mpirun.plain_program(job):
+        return ""
+    return (
+        f". Run horovodrun with --host-discovery-script {names.DISCOVER_HOSTS_PATH}, in a new "
+        "launcher"
+    )
+
+
+def _changes(job: MPIJob, new: JobFacts, old: JobFacts) -> Iterator[str]:
     # `resume` and `kubectl annotate` keep our notices. A write without them replaces the whole job.
     is_replaced = names.is_suspended(old.notices) and not new.notices
     if old.suspended and not new.suspended and is_replaced:
@@ -448,14 +471,15 @@ def _changes(new: JobFacts, old: JobFacts) -> Iterator[str]:
     if new.replicas < old.replicas and not new.acts_elastic:
         yield (
             f"{size.REPLICAS_FIELD} {old.replicas} to {new.replicas}: this job is not elastic, so "
-            "its surplus workers stay. Run horovodrun with --host-discovery-script "
-            f"{names.DISCOVER_HOSTS_PATH}, in a new launcher"
+            f"its surplus workers stay{_new_launcher(new)}"
         )
     if new.replicas > old.replicas and not new.acts_elastic:
         yield (
             f"{size.REPLICAS_FIELD} {old.replicas} to {new.replicas}: {size.UNUSED} until the job "
             "has ended"
         )
+    if new.replicas != old.replicas and not new.acts_elastic:
+        yield from plain_mpirun.of_size(job, new)
     if new.elastic and not old.elastic and old.policy.enabled is not False:
         yield (
             "this job becomes elastic with a new launcher; a running launcher keeps its workers "

@@ -62,6 +62,13 @@ async def submit(
         int | None,
         typer.Option(min=1, help="Start the command by horovodrun, with this many ranks at first."),
     ] = None,
+    driver: Annotated[
+        Literal["horovod", "mpi"],
+        typer.Option(
+            help="What starts the ranks: horovodrun, or an mpirun that elastic.sh starts again "
+            "with each size."
+        ),
+    ] = "horovod",
     slots: Annotated[
         int | None, typer.Option(min=1, help="Ranks per worker. Default: one per GPU, or 1.")
     ] = None,
@@ -161,6 +168,10 @@ async def submit(
     - `mpijob-elastic submit --name train --image IMAGE --workers 2 --np 2 --max-workers 4 -- python train.py`:
       horovodrun starts a rank in each worker
 
+    - `mpijob-elastic submit --name train --image IMAGE --workers 2 --driver mpi -- python train.py`: elastic.sh starts
+      mpirun, which starts a rank in each slot; you may also give the mpirun yourself, and `--np` says how many slots
+      the first start waits for
+
     - `mpijob-elastic submit --name train --image IMAGE --gpus 1 'horovodrun -np $workers ... python train.py'`: a shell
       command line, in which `$workers` and `$gpus` are set as in Arena; so are `$minWorkers` and `$maxWorkers`, if you
       give the bounds or the command line names them
@@ -191,6 +202,7 @@ async def submit(
         data=pairs(data, ":", "--data"),
         working_dir=working_dir,
         np=np,
+        driver=driver,
         slots=slots,
         queue=queue,
         priority=priority,

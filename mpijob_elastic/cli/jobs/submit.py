@@ -4,7 +4,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.cli.connection import reached
@@ -16,10 +16,20 @@ from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import MPI_JOBS
-from mpijob_elastic.model import launch_command, operator_types, policy, requests
+from mpijob_elastic.model import (
+    elastic_line,
+    launch_command,
+    operator_types,
+    policy,
+    requests,
+    shell,
+)
+from mpijob_elastic.model.launch_command import ELASTIC_SH, HOROVODRUN, MPIRUN, Launch
 from mpijob_elastic.telemetry.terminal import say
 
 Object = dict[str, Any]
+# What starts the ranks: horovodrun, or an mpirun that elastic.sh starts.
+DriverName = Literal["horovod", "mpi"]
 
 _GPU = "nvidia.com/gpu"
 # Arena's bounds where the user gives none (arena v0.15.5, pkg/argsbuilder/submit_etjob.go).
@@ -31,6 +41,8 @@ _SHOWN = 64
 # The network interface of every pod. Without this option horovodrun waits for a second host, to
 # find the interfaces that both hosts have.
 _INTERFACES = ("--network-interfaces", "eth0")
+# What a command line has that no program sees: the shell acts on it.
+_FOR_A_SHELL = re.compile(r"[$`<>|&;()*?\[~#\n]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +64,7 @@ class Words:
     data: Mapping[str, str]
     working_dir: str = ""
     np: int | None = None
+    driver: DriverName = "horovod"
     slots: int | None = None
     queue: str = ""
     priority: str = ""
@@ -94,24 +107,64 @@ def manifest(words: Words) -> Object:
 def command(words: Words) -> list[str]:
     """Return the launcher's command.
 
-    With --np, horovodrun starts the given command in the workers; otherwise the given command is
-    the launcher's. A single word is a command line for the shell, in which line breaks become
-    spaces, as Arena's examples need. Raises Refused if --np and horovodrun are both given.
+    With --driver mpi, elastic.sh starts mpirun, and mpirun the given command. With --np alone,
+    horovodrun starts the given command in the workers. Otherwise the given command is the
+    launcher's. A single word is a command line for the shell, in which line breaks become spaces,
+    as Arena's examples need. Raises Refused if the given command does not fit the driver.
     """
     given = list(words.command)
     if len(given) == 1:
         given = ["sh", "-c", " ".join(given[0].split("\n"))]
+    if words.driver == "mpi":
+        return _by_elastic_sh(words, _plain(given))
     if words.np is None:
         return given
-    if launch_command.parse(given):
-        raise Refused("give --np, or horovodrun and its options in the command, not both")
+    if launch := launch_command.parse(given):
+        if launch.program in MPIRUN:
+            raise Refused(
+                f"with --np horovodrun starts the command; for {launch.program} give --driver mpi"
+            )
+        raise Refused(f"give --np, or {launch.program} and its options in the command, not both")
+    hosts = ("--host-discovery-script", names.DISCOVER_HOSTS_PATH)
+    return [HOROVODRUN, *_limits(words, np="-np"), *_INTERFACES, *hosts, *given]
+
+
+def _limits(words: Words, *, np: str) -> list[str]:
+    """Return the driver's options for numbers of ranks, the first of which has that name."""
     least, most = (
         bound and bound * _slots(words) for bound in (words.min_workers, words.max_workers)
     )
-    options = {"-np": words.np, "--min-np": least, "--max-np": most}
-    said = [text for option, number in options.items() if number for text in (option, str(number))]
-    hosts = ("--host-discovery-script", names.DISCOVER_HOSTS_PATH)
-    return [launch_command.HOROVODRUN, *said, *_INTERFACES, *hosts, *given]
+    options = {np: words.np, "--min-np": least, "--max-np": most}
+    return [text for option, number in options.items() if number for text in (option, str(number))]
+
+
+def _by_elastic_sh(words: Words, given: Sequence[str]) -> list[str]:
+    """Return the command with elastic.sh; its mpirun is the given one, or one of ours."""
+    launch = launch_command.parse(given)
+    program = launch.program if launch else ""
+    if program == HOROVODRUN:
+        raise Refused("horovodrun starts the ranks itself; leave out --driver mpi")
+    if program == ELASTIC_SH:
+        if words.np is not None:
+            raise Refused("give --np, or elastic.sh and its options in the command, not both")
+        is_first = given[0].rpartition("/")[2] == ELASTIC_SH
+        return [names.ELASTIC_PATH, *given[1:]] if is_first else [*given]
+    started = [*given]
+    if not program:
+        started = [*elastic_line.MPIRUN_ON_ALL_HOSTS, *given]
+    elif replaced := elastic_line.mpirun(given):
+        started = replaced
+    return [names.ELASTIC_PATH, *_limits(words, np="--np"), "--", *started]
+
+
+def _plain(given: Sequence[str]) -> Sequence[str]:
+    """Return the words of a command line that needs no shell; any other command stays."""
+    if given[:2] != ["sh", "-c"] or len(given) != 3 or _FOR_A_SHELL.search(given[2]):
+        return given
+    found, is_whole = shell.commands(given[2])
+    if not is_whole or len(found) != 1:
+        return given
+    return found[0].words
 
 
 def check(words: Words) -> None:
@@ -221,17 +274,37 @@ async def submit(where: Where, words: Words, *, dry_run: bool, output: str) -> E
 
 def _warning(line: Sequence[str]) -> str:
     """Return what is wrong with the command's host list; "" if nothing is."""
+    launch = launch_command.parse(line)
     if not policy.names_discovery(line):
+        advice = "with --np, horovodrun starts the command in each worker"
+        if launch and launch.program in MPIRUN:
+            advice = f"with --driver mpi, {ELASTIC_SH} starts it again with each size"
         return (
-            f"the command names no {names.KEY_DISCOVER_HOSTS}, so the job keeps its size; "
-            "with --np, horovodrun starts the command in each worker"
+            f"the command names no {names.KEY_DISCOVER_HOSTS}, so the job keeps its size; {advice}"
         )
+    if launch and launch.program == ELASTIC_SH:
+        return _elastic_warning(launch)
     if any(names.ARENA_DISCOVER_HOSTS_PATH in text for text in line):
         return (
             f"{names.ARENA_DISCOVER_HOSTS_PATH} of Arena's image prints et-operator's list, which "
             f"is not there; write {names.DISCOVER_HOSTS_PATH}"
         )
     return ""
+
+
+def _elastic_warning(launch: Launch) -> str:
+    """Return what is wrong with the words of elastic.sh or of its mpirun; "" if nothing is."""
+    if launch.refusal:
+        return f"{ELASTIC_SH} ends at once: {launch.refusal}"
+    text = " ".join(launch.inner)
+    ranks, hosts = elastic_line.RANKS, elastic_line.HOST_FILE
+    is_known = elastic_line.mpirun(launch.inner) is not None or ranks in text
+    if is_known or not any(name in text for name in MPIRUN):
+        return ""
+    return (
+        "the options of mpirun could not all be read, so they stay as they are; write "
+        f"-np {ranks} and -machinefile {hosts} among them"
+    )
 
 
 def _slots(words: Words) -> int:

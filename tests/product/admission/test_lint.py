@@ -143,16 +143,6 @@ BY_CLEANING = "workers stay when this job has ended, but others get its quota; s
         pytest.param(good(name="n" * 54), "", id="name fits"),
         pytest.param(good(sidecar=True, mainContainer="worker"), "", id="main container"),
         pytest.param(
-            plain(annotations=ELASTIC),
-            "mpirun cannot change its size while",
-            id="said to be elastic",
-        ),
-        pytest.param(
-            plain(annotations={MAX: "3"}),
-            "this job is not elastic: mpirun cannot",
-            id="mpirun bounded",
-        ),
-        pytest.param(
             good(command=["x"], annotations={MAX: "3"}),
             "not elastic: run horovodrun",
             id="unknown program",
@@ -244,6 +234,156 @@ def test_a_new_job_is_told_what_is_doubtful(job: Object, warning: str) -> None:
     warnings = said(job)
     assert [warning in found for found in warnings] == [True] * bool(warning)
     assert all(len(found) <= 120 for found in warnings)
+
+
+MPIRUN = ["mpirun", "-np", "{np}", "-machinefile", "{hostfile}", "python", "train.py"]
+
+
+def starts(*words: str, annotations: Object | None = None, **fields: Any) -> Object:
+    """A job that elastic.sh starts with these words."""
+    return good(command=["/etc/mpi/elastic.sh", *words], annotations=annotations, **fields)
+
+
+@pytest.mark.parametrize(
+    ("job", "warning"),
+    [
+        pytest.param(starts("--", *MPIRUN), "", id="good"),
+        pytest.param(starts("--np", "2", "--max-np", "8", "--", *MPIRUN), "", id="bounded"),
+        # mpirun reads the hosts from variables, and has a rank in each slot.
+        pytest.param(starts("--", "mpirun", "python", "train.py"), "", id="no option of mpirun"),
+        pytest.param(starts("--", "python", "-m", "own.launcher"), "", id="own launcher"),
+        pytest.param(
+            good(command=["sh", "-c", "exec /etc/mpi/elastic.sh --min-np $N -- mpirun ./a"]),
+            "elastic.sh's --min-np cannot be read in the launcher's command",
+            id="unread",
+        ),
+        pytest.param(
+            starts("--np", "3", "--", *MPIRUN, replicas=3, annotations={MIN: "1"}),
+            "elastic.sh starts with 3 slots (--np), but min-replicas gives 1: it waits for more",
+            id="high --np",
+        ),
+        pytest.param(
+            starts("--min-np", "2", "--", *MPIRUN, replicas=3, annotations={MIN: "1"}),
+            "elastic.sh starts with 2 slots (--min-np), but min-replicas gives 1: it waits for",
+            id="high --min-np",
+        ),
+        pytest.param(
+            starts("--max-np", "2", "--", *MPIRUN, replicas=3),
+            "elastic.sh's --max-np is 2, but 3 slots are asked for: 1 stays unused",
+            id="above --max-np",
+        ),
+        pytest.param(
+            starts("--min-np", "4", "--", *MPIRUN, replicas=3),
+            "elastic.sh's --min-np is 4, but 3 slots are asked for: training waits for more",
+            id="below --min-np",
+        ),
+        pytest.param(
+            starts("--min-np", "4", "--max-np", "3", "--", *MPIRUN, replicas=4, slots=1),
+            "elastic.sh ends at once: --max-np is below --min-np",
+            id="no size",
+        ),
+        pytest.param(
+            starts(*MPIRUN), "elastic.sh ends at once: 'mpirun' is no option; write --", id="no --"
+        ),
+        pytest.param(
+            starts("--", "mpirun", "--hostfile", "/etc/mpi/hostfile", "python"),
+            "elastic.sh ends at once: /etc/mpi/hostfile names all workers; write {hostfile}",
+            id="the operator's hostfile",
+        ),
+        pytest.param(
+            starts("--implementation", "intel-mpi", "--", "mpirun", "-f", "{hostfile}", "./a"),
+            "Intel MPI counts the slots only with -machinefile; write -machinefile {hostfile}",
+            id="slots of Intel MPI",
+        ),
+        pytest.param(
+            starts("--", "mpirun", "-np", "4", "python", "train.py"),
+            "mpirun -np 4 keeps 4 ranks at any size; write -np {np}",
+            id="a number of ranks",
+        ),
+        pytest.param(
+            starts("--", "mpiexec.hydra", "-n", "4", "python", "train.py"),
+            "mpiexec.hydra -n 4 keeps 4 ranks at any size; write -n {np}",
+            id="a number of ranks of hydra",
+        ),
+        pytest.param(
+            starts("--", "mpirun", "--hostfile", "/work/hosts", "python"),
+            "/work/hosts does not follow the job's hosts; write --hostfile {hostfile}",
+            id="a hostfile",
+        ),
+        pytest.param(
+            starts("--", "mpirun", "-H", "a,b", "python"),
+            "-H names hosts, which change; write -machinefile {hostfile} instead",
+            id="hosts",
+        ),
+        pytest.param(starts("--", "mpirun", "-np", "$N", "python"), "", id="a computed number"),
+        pytest.param(
+            good(command=["elastic.sh", "--", *MPIRUN], annotations={MAX: "8"}),
+            "this job is not elastic: write /etc/mpi/elastic.sh with its folder",
+            id="no folder",
+        ),
+        pytest.param(
+            good(command=["elastic.sh", "--", *MPIRUN], annotations=ELASTIC),
+            "write /etc/mpi/elastic.sh with its folder; only then it is in the launcher",
+            id="no folder, said to be elastic",
+        ),
+    ],
+)
+def test_a_job_of_elastic_sh_is_told_what_is_doubtful(job: Object, warning: str) -> None:
+    warnings = said(job)
+    assert [warning in found for found in warnings] == [True] * bool(warning)
+    assert all(len(found) <= 120 for found in warnings)
+
+
+def test_a_start_that_cannot_be_read_waits_for_all_workers() -> None:
+    job = starts("--np", "$N", "--", *MPIRUN, replicas=3, annotations={MIN: "1"})
+    assert list(said(job)) == [
+        "elastic.sh's --np cannot be read in the launcher's command",
+        "the launcher waits for all 3 workers, not for min-replicas: its --np cannot be read",
+    ]
+
+
+LINE = (
+    "mpirun keeps its size, unless elastic.sh starts it: command: [/etc/mpi/elastic.sh, --, "
+    'mpirun, -np, "{np}", -machinefile, "{hostfile}", python, train.py]'
+)
+GENERAL = LINE.replace("python, train.py", "...")
+LONG = ["mpirun", "-np", "4", "python", *(f"--argument={number}" for number in range(99))]
+
+
+@pytest.mark.parametrize(
+    ("job", "warnings"),
+    [
+        pytest.param(plain(annotations=ELASTIC), [LINE], id="said to be elastic"),
+        pytest.param(
+            plain(annotations={MAX: "3"}), [f"this job is not elastic: {LINE}"], id="bounded"
+        ),
+        pytest.param(
+            good(command=["mpirun", "--own-option", "x"], annotations=ELASTIC),
+            [GENERAL],
+            id="an option that is not known",
+        ),
+        pytest.param(
+            good(command=["sh", "-c", "mpirun -np 2 python train.py"], annotations=ELASTIC),
+            [GENERAL],
+            id="a script",
+        ),
+        pytest.param(plain(), [], id="not asked"),
+        pytest.param(plain(annotations={names.ENABLED: "false", MAX: "3"}), [], id="switched off"),
+    ],
+)
+def test_a_plain_mpirun_that_asks_for_more_gets_the_line_to_type(
+    job: Object, warnings: list[str]
+) -> None:
+    assert list(said(job)) == warnings
+
+
+def test_a_long_command_does_not_cut_the_line() -> None:
+    [told] = said(good(command=LONG, annotations={MAX: "3"}))
+    assert len(told) <= review.LONGEST_WARNING
+    assert told.endswith(", ...]")
+    assert ', "{hostfile}", python, "--argument=0"' in told.replace(
+        "--argument=0", '"--argument=0"'
+    )
 
 
 KEEPS = "keeps the workers and their resources after the job's end"

@@ -113,6 +113,14 @@ def test_what_is_refused_with_its_reason(
 FEW = "horovodrun's --min-np is 2, but 1 slot is asked for: training waits for more"
 STAY = "this job is not elastic, so its surplus workers keep running"
 UNUSED = "this job is not elastic, so no rank runs in the new workers, which hold their resources"
+GENERAL = (
+    "mpirun keeps its size, unless elastic.sh starts it: command: [/etc/mpi/elastic.sh, --, "
+    'mpirun, -np, "{np}", -machinefile, "{hostfile}", ...]'
+)
+UNDER_ELASTIC = [
+    *("/etc/mpi/elastic.sh", "--min-np", "2", "--max-np", "4", "--"),
+    *("mpirun", "-np", "{np}", "python", "train.py"),
+]
 MANY = "horovodrun's --max-np is 4, but 6 slots are asked for: 2 stay unused"
 
 
@@ -151,8 +159,24 @@ MANY = "horovodrun's --max-np is 4, but 6 slots are asked for: 2 stay unused"
         pytest.param(running(command=LIMITED), (3, 6), (MANY,), id="above --max-np"),
         pytest.param(running(command=LIMITED, slots=2), (3, 1), (), id="enough slots"),
         pytest.param(running(command=LIMITED), (3, 1), (FEW,), id="below --min-np"),
-        pytest.param(running(command=PLAIN), (3, 1), (STAY,), id="not elastic"),
-        pytest.param(running(command=PLAIN), (3, 4), (UNUSED,), id="not elastic and larger"),
+        pytest.param(running(command=UNDER_ELASTIC), (3, 4), (), id="within elastic.sh's limits"),
+        pytest.param(
+            running(command=UNDER_ELASTIC),
+            (3, 6),
+            (MANY.replace("horovodrun", "elastic.sh"),),
+            id="above --max-np of elastic.sh",
+        ),
+        pytest.param(
+            running(command=UNDER_ELASTIC),
+            (3, 1),
+            (FEW.replace("horovodrun", "elastic.sh"),),
+            id="below --min-np of elastic.sh",
+        ),
+        pytest.param(running(command=PLAIN), (3, 1), (STAY, GENERAL), id="not elastic"),
+        pytest.param(
+            running(command=PLAIN), (3, 4), (UNUSED, GENERAL), id="not elastic and larger"
+        ),
+        pytest.param(running(command=["./train.sh"]), (3, 1), (STAY,), id="not elastic, a script"),
         *(
             pytest.param(
                 running(command=PLAIN, conditions=None),

@@ -69,6 +69,10 @@ JOBS = {
         "--working-dir=/examples",
         ARENA,
     ),
+    "mpi": (
+        *("--workers=2", "--slots=2", "--np=2", "--min-workers=1", "--max-workers=4"),
+        *("--driver=mpi", "--", "python", "train.py"),
+    ),
     "not elastic": ("--workers=2", "--slots=2", "--", "mpirun", "-np", "4", "python", "train.py"),
 }
 
@@ -161,6 +165,22 @@ def test_with_np_a_single_worker_trains() -> None:
             "give --np, or horovodrun and its options",
         ),
         (
+            ("--np=2", "--", "mpirun", "python"),
+            1,
+            "with --np horovodrun starts the command; for mpirun give --driver mpi",
+        ),
+        (
+            ("--np=2", "--driver=mpi", "--", "elastic.sh", "--", "mpirun", "python"),
+            1,
+            "give --np, or elastic.sh and its options in the command, not both",
+        ),
+        (
+            ("--driver=mpi", "--", "horovodrun", "-np", "2", "python"),
+            1,
+            "horovodrun starts the ranks itself; leave out --driver mpi",
+        ),
+        (("--driver=ssh", "--", "true"), 2, "'ssh' is not one of 'horovod', 'mpi'"),
+        (
             (f"--name={'a' * 64}", "--np=2", "--", "python"),
             1,
             "--name has 64 characters, and the operator makes no pod for a name with more than 63",
@@ -199,6 +219,93 @@ def test_wrong_words_are_refused(words: tuple[str, ...], code: int, said: str) -
     else:
         assert done.exit_code == code
         assert said in " ".join(done.stderr.replace("│", " ").split())
+
+
+RUN = ["mpirun", "-np", "{np}", "-machinefile", "{hostfile}"]
+TRAINS = [*RUN, "python", "train.py"]
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        pytest.param(("--", "python", "train.py"), ["--", *TRAINS], id="a program"),
+        pytest.param(
+            ("--np=2", "--slots=2", "--min-workers=1", "--max-workers=4", "--", "./a"),
+            ["--np", "2", "--min-np", "2", "--max-np", "8", "--", *RUN, "./a"],
+            id="limits",
+        ),
+        pytest.param(
+            ("--", "mpirun", "-np", "4", "--oversubscribe", "python", "train.py"),
+            ["--", *RUN, "--oversubscribe", "python", "train.py"],
+            id="mpirun",
+        ),
+        pytest.param(
+            ("--", "/opt/bin/mpiexec", "-f", "/etc/mpi/hostfile", "./a"),
+            ["--", "/opt/bin/mpiexec", *RUN[1:], "./a"],
+            id="mpiexec with a folder",
+        ),
+        pytest.param(
+            ("--", *TRAINS),
+            ["--", *TRAINS],
+            id="mpirun as it is to be",
+        ),
+        pytest.param(
+            ("--", "/etc/mpi/elastic.sh", "--min-np", "2", "--", *TRAINS),
+            ["--min-np", "2", "--", *TRAINS],
+            id="elastic.sh",
+        ),
+        pytest.param(("--", "elastic.sh", "--", "./a"), ["--", "./a"], id="without its folder"),
+        pytest.param(("mpirun -np 4 python train.py",), ["--", *TRAINS], id="a line with mpirun"),
+        pytest.param(("python train.py",), ["--", *TRAINS], id="a line"),
+        pytest.param(
+            ("python train.py > $OUT",),
+            ["--", *RUN, "sh", "-c", "python train.py > $OUT"],
+            id="a line for a shell",
+        ),
+    ],
+)
+def test_with_the_driver_mpi_elastic_sh_starts_the_mpirun(
+    words: tuple[str, ...], command: list[str]
+) -> None:
+    done = typed(*TRAIN, "--workers=2", "--driver", "mpi", *words)
+    assert done.exit_code == 0
+    assert done.stderr == ""
+    made = yaml.safe_load(done.stdout)
+    [container] = made["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"]
+    assert container["command"] == ["/etc/mpi/elastic.sh", *command]
+    facts = capabilities.of(mpijob.decode(yaml_to_json(done.stdout)))
+    assert (facts.elastic, facts.names_elastic) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param(
+            ("--", "mpirun", "-np", "4", "python"),
+            "the job keeps its size; with --driver mpi, elastic.sh starts it again with each size",
+            id="a plain mpirun",
+        ),
+        pytest.param(
+            ("--driver=mpi", "--", "mpirun", "--own", "4", "python"),
+            "the options of mpirun could not all be read",
+            id="options that are not known",
+        ),
+        pytest.param(
+            ("--driver=mpi", "mpirun -np 4 python > $OUT"),
+            "the options of mpirun could not all be read",
+            id="mpirun in a shell",
+        ),
+        pytest.param(
+            ("--driver=mpi", "--np=4", "--max-workers=2", "--", "./a"),
+            "elastic.sh ends at once: --max-np is below --np",
+            id="no size",
+        ),
+    ],
+)
+def test_the_warning_of_a_command_says_what_to_type(words: tuple[str, ...], said: str) -> None:
+    done = typed(*TRAIN, *words)
+    assert done.exit_code == 0
+    assert said in done.stderr
 
 
 RFC = "is no name of an object; write lower-case letters, digits and dashes, such as"

@@ -8,7 +8,7 @@ from mpijob_elastic.decide import derive, notices
 from mpijob_elastic.decide.actions import TellUser
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.launch_command import Launch
-from mpijob_elastic.model.memory import Memory, Tries
+from mpijob_elastic.model.memory import Memory, SizeChange, Tries
 from mpijob_elastic.model.pod import LauncherPhase, RefusedTouch
 from mpijob_elastic.model.policy import Policy, Problem
 from tests.builders import (
@@ -303,6 +303,38 @@ def test_another_object_that_cannot_be_read_holds_up_nothing() -> None:
     assert does(view) == "say ObjectUnreadable"
 
 
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("horovodrun", "horovodrun --host-discovery-script /etc/mpi/discover_hosts.sh"),
+        ("mpirun", "/etc/mpi/elastic.sh before mpirun, as in command: [/etc/mpi/elastic.sh, --, "),
+        ("elastic.sh", "/etc/mpi/elastic.sh before mpirun, as in command: [/etc/mpi/elastic.sh"),
+        (None, "horovodrun --host-discovery-script /etc/mpi/discover_hosts.sh"),
+    ],
+)
+def test_the_command_that_is_advised_is_one_for_the_program_of_the_job(
+    program: str | None, words: str
+) -> None:
+    launch = Launch(program=program, np=2) if program else None
+    plain = job(replicas=2, launcher=PLAIN, spec_elastic=False, launch=launch)
+    [kept] = [one for one in notices.of_job(derive(plain, now=NOW)) if one.reason == "NotElastic"]
+    assert f"give its launcher {words}" in kept.message
+    if program is None:
+        return
+    asked = job(launcher=PLAIN, launch=launch, policy=Policy(enabled=True))
+    [blind] = notices.of_job(derive(asked, now=NOW))
+    assert f"first give its command {words}" in blind.message
+
+
+def test_a_success_of_elastic_sh_after_a_change_is_not_suspicious() -> None:
+    memory = Memory(added_at=NOW - 42.0, scale=SizeChange(before=2, after=3, at=NOW - 42.0))
+    resized = config(pods(0, 1, 2), memory=memory)
+    ended = job(config=resized, finished=True, succeeded_at=NOW - 30.0)
+    assert notices.suspicious_success(ended) is not None
+    mpi = ended.but(launcher=launcher(mounts_elastic=True), names_elastic=True)
+    assert notices.suspicious_success(mpi) is None
+
+
 ADOPTION = "mpijob-elastic upgrade adopt j -n default"
 STATIC, MPIRUN = (Launch(program=program, np=2) for program in ("horovodrun", "mpirun"))
 
@@ -311,6 +343,7 @@ STATIC, MPIRUN = (Launch(program=program, np=2) for program in ("horovodrun", "m
     ("launch", "enabled", "step"),
     [
         (None, True, ADOPTION),
+        (Launch(program="elastic.sh"), True, "kubectl -n default edit mpijob j"),
         (Launch(program="horovodrun", unread=True), True, ADOPTION),
         (
             Launch(program="horovodrun", discovery_script="/etc/mpi/discover_hosts.sh"),
@@ -332,6 +365,5 @@ def test_no_restart_is_advised_that_changes_nothing(
         if one.reason == "LauncherWithoutDiscovery"
     ]
     assert found.next_step == step
-    first = "first give its command horovodrun --host-discovery-script /etc/mpi/discover_hosts.sh"
-    assert (first in found.message) is (step != ADOPTION)
+    assert ("first give its command " in found.message) is (step != ADOPTION)
     assert ADOPTION in found.message

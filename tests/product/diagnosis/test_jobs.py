@@ -224,6 +224,20 @@ def test_nobody_is_told_that_a_job_is_taken_back_that_never_was_ours() -> None:
             {},
             "unread-command fine: no horovodrun can be read in the launcher's command",
         ),
+        (
+            job(
+                names_elastic=True,
+                unread_options=frozenset({"np"}),
+                launch=Launch(program="elastic.sh"),
+            ),
+            {},
+            "unread-command fine: elastic.sh's --np cannot be read in the launcher's command",
+        ),
+        (
+            job(launcher=launcher(mounts_elastic=True), names_elastic=True),
+            {"launch": Launch(program="elastic.sh", min_np=12)},
+            "below-min-np wrong: j-launcher waits for 12 slots (elastic.sh's --min-np); published",
+        ),
     ],
 )
 def test_what_holds_for_all_workers(view: JobView, facts: dict[str, Any], told: str) -> None:

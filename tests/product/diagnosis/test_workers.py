@@ -271,6 +271,7 @@ HOLDING = job(
     launcher=launcher(held=HeldExecs(frozen=(Exec(pid=41, pod=LAST, started_at=LONG_AGO),)))
 )
 MAX_NP = frozenset({"max_np"})
+MPI = job(launcher=launcher(mounts_elastic=True), names_elastic=True)
 NOT_GIVEN = "the controller cannot give it a new host name >"
 NOT_KNOWN = "is listed, and the launcher knows it; whether it trains is not known: "
 RANKS: list[Row] = [
@@ -339,6 +340,27 @@ RANKS: list[Row] = [
         "nobody-trains wrong: > kubectl -n default logs j-launcher --tail=50",
     ),
     (HOLDING, {"looks": OTHERS_TRAIN}, "frozen-exec wrong"),
+    (
+        MPI,
+        {"looks": OTHERS_TRAIN},
+        "unused-worker waiting: while 2 others train*elastic.sh is starting*> kubectl -n default "
+        "logs j-launcher | grep elastic.sh",
+    ),
+    (
+        MPI,
+        {**launch(), "launch": Launch(program="elastic.sh", max_np=2)},
+        "beyond-max-np wrong: fill the 2 slots of elastic.sh's --max-np",
+    ),
+    (
+        but(MPI, unread_options=MAX_NP),
+        {"looks": OTHERS_TRAIN},
+        "unread-max-np wrong: while 2 others train: elastic.sh's --max-np, which cannot be read",
+    ),
+    (
+        MPI,
+        {"looks": dict.fromkeys(pods(0, 1, 2), IDLE)},
+        "nobody-trains wrong: elastic.sh is still starting, waits for more slots",
+    ),
 ]
 
 

@@ -328,9 +328,13 @@ BECOMES = (
     "this job becomes elastic with a new launcher; a running launcher keeps its workers until you type "
     "`mpijob-elastic upgrade adopt train -n default`, which restarts training from its last checkpoint"
 )
-STAYS = (
-    f"{SIZE} 3 to 1: this job is not elastic, so its surplus workers stay. Run horovodrun with "
-    "--host-discovery-script /etc/mpi/discover_hosts.sh, in a new launcher"
+STAYS = f"{SIZE} 3 to 1: this job is not elastic, so its surplus workers stay"
+LINE = (
+    "mpirun keeps its size, unless elastic.sh starts it: command: [/etc/mpi/elastic.sh, --, "
+    'mpirun, -np, "{np}", -machinefile, "{hostfile}", python, train.py]'
+)
+HOROVODRUN = (
+    ". Run horovodrun with --host-discovery-script /etc/mpi/discover_hosts.sh, in a new launcher"
 )
 UNUSED = (
     f"{SIZE} 1 to 3: this job is not elastic, so no rank runs in the new workers, which hold their resources until the "
@@ -359,10 +363,22 @@ LEAST = f"{MIN}: an admitted job keeps the quota of its least size at the start;
     ("before", "after", "told"),
     [
         pytest.param(
-            sized(3, command=PLAIN), sized(1, command=PLAIN), STAYS, id="plain and smaller"
+            sized(3, command=PLAIN),
+            sized(1, command=PLAIN),
+            f"{STAYS}\n{LINE}",
+            id="plain and smaller",
         ),
         pytest.param(
-            sized(1, command=PLAIN), sized(3, command=PLAIN), UNUSED, id="plain and larger"
+            sized(1, command=PLAIN),
+            sized(3, command=PLAIN),
+            f"{UNUSED}\n{LINE}",
+            id="plain and larger",
+        ),
+        pytest.param(
+            sized(3, command=OWN),
+            sized(1, command=OWN),
+            f"{STAYS}{HOROVODRUN}",
+            id="an own script and smaller",
         ),
         pytest.param(sized(3, command=PLAIN), sized(3, command=PLAIN), "", id="plain and as large"),
         pytest.param(sized(3), sized(1), "", id="elastic and smaller"),

@@ -1,0 +1,60 @@
+"""The command with which elastic.sh runs a job that has a plain mpirun; for people to type.
+
+All hosts are those of `-machinefile {hostfile}`: Open MPI, MPICH and Intel MPI each count the slots
+of its lines (findings/intel-mpi-slots.sh).
+"""
+
+import json
+import re
+from collections.abc import Sequence
+
+from mpijob_elastic import names
+from mpijob_elastic.model import mpirun_options
+from mpijob_elastic.model.launch_command import MPIRUN
+
+RANKS, HOST_FILE = "{np}", "{hostfile}"
+MPIRUN_ON_ALL_HOSTS = ("mpirun", "-np", RANKS, "-machinefile", HOST_FILE)
+# A word that YAML reads as this text where it stands without quotes, and words that look so.
+_PLAIN = re.compile(r"(?:[A-Za-z/]|\.{1,2}/)[A-Za-z0-9_./+=-]*|-{1,2}[A-Za-z][A-Za-z0-9_./+=-]*|--")
+_NO_TEXTS = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
+_MORE = "..."
+
+
+def mpirun(given: Sequence[str]) -> list[str] | None:
+    """Return a command of mpirun that has a rank in each slot of the list; None if it is not read.
+
+    The given number of ranks and the given hosts are replaced.
+    """
+    if not given or given[0].rpartition("/")[2] not in MPIRUN:
+        return None
+    found = mpirun_options.read(given)
+    if found is None:
+        return None
+    replaced = mpirun_options.COUNTS | mpirun_options.HOST_FILES | mpirun_options.HOSTS
+    kept = [word for one in found.options if one.name not in replaced for word in one.words]
+    return [found.program, *MPIRUN_ON_ALL_HOSTS[1:], *kept, *found.ranks]
+
+
+def in_yaml(words: Sequence[str], *, longest: int) -> str:
+    """Return a command as a field of YAML; words that do not fit are left out at its end."""
+    shown = [_quoted(word) for word in words]
+    line = _field(shown)
+    while len(line) > longest and len(shown) > 1:
+        shown.pop()
+        line = _field([*shown, _MORE])
+    return line
+
+
+def field(given: Sequence[str], *, longest: int) -> str:
+    """Return the field `command` to type for a job with that command, or the form of any."""
+    started = mpirun(given) or [*MPIRUN_ON_ALL_HOSTS, _MORE]
+    return in_yaml([names.ELASTIC_PATH, "--", *started], longest=longest)
+
+
+def _field(shown: Sequence[str]) -> str:
+    return f"command: [{', '.join(shown)}]"
+
+
+def _quoted(word: str) -> str:
+    is_plain = _PLAIN.fullmatch(word) and word.lower() not in _NO_TEXTS
+    return word if is_plain or word == _MORE else json.dumps(word)
