@@ -156,6 +156,15 @@ def test_the_number_of_the_first_list_in_a_config_map(phase: LauncherPhase, numb
     assert list_number(written(view).script) == number
 
 
+def test_the_list_of_a_deleted_config_map_is_written_again_in_one_step() -> None:
+    """A driver that is shown an empty list ends all ranks."""
+    created = numbered(())
+    view = mpi_job(config=created, known=False).configured(
+        script=names.discover_hosts([], slots=1), published=parse_script("#!/bin/sh\n"), memory=None
+    )
+    assert written(view).added == pods(0, 1, 2)
+
+
 def test_a_worker_leaves_with_the_number_of_its_list() -> None:
     change = written(mpi_job(workers=tuple(map(worker, range(3))), replicas=2))
     assert change.memory.left[LEAVING].list == 8
