@@ -175,10 +175,14 @@ def _can_be_shown(view: JobView, launcher: Launcher) -> bool:
 
 
 def _has_list(view: JobView) -> bool:
-    """Tell whether the list says something to the driver."""
+    """Tell whether the list says something to the driver.
+
+    The webhook's list for a new ConfigMap has no number, and tells elastic.sh nothing.
+    """
     if view.driver.keeps_ranks:
         return bool(view.host_of)
-    return view.config is not None and view.config.published is not None
+    published = view.config.published if view.config else None
+    return published is not None and published.number > 0
 
 
 def _touch(text: str, *, now: float) -> tuple[float | None, int]:

@@ -4,6 +4,7 @@ A list for elastic.sh has a number, by which the driver acknowledges the list, a
 each host, so that the driver tells a worker from its successor of the same name. The number grows
 with each change. A list whose predecessor is not known gets the time as its number, in seconds
 since the epoch: a list changes less often than once a second, so no earlier list has a higher one.
+The first list of a ConfigMap has a predecessor if a driver runs: that of a deleted ConfigMap.
 """
 
 from collections.abc import Sequence
@@ -70,7 +71,7 @@ def _fingerprint(state: JobState, config: Config, pod: str) -> str:
 
 
 def _next_number(state: JobState, config: Config, before: int) -> int:
-    is_first = config.memory is None and config.facts.script == names.discover_hosts([], slots=1)
-    if state.memory_known or is_first:
+    is_new = config.memory is None and config.facts.script == names.discover_hosts([], slots=1)
+    if state.memory_known or (is_new and not state.view.driver_running):
         return min(before + 1, MOST_INT32)
     return max(before + 1, int(state.now))

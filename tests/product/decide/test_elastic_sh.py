@@ -143,12 +143,26 @@ def test_a_list_after_an_unknown_one_has_the_time_as_its_number(script: str | No
     assert list_number(written(view).script) == int(NOW)
 
 
-def test_the_first_list_of_a_job_has_the_number_1() -> None:
+# The driver of a launcher that runs may have read the list of a ConfigMap that was deleted since.
+FIRST = {LauncherPhase.WAITING: 1, LauncherPhase.DELIVERING: 1, LauncherPhase.STARTED: int(NOW)}
+
+
+@pytest.mark.parametrize(("phase", "number"), FIRST.items())
+def test_the_number_of_the_first_list_in_a_config_map(phase: LauncherPhase, number: int) -> None:
     created = numbered(())
-    view = mpi_job(config=created).configured(
+    view = mpi_job(config=created, launcher=launcher(phase, mounts_elastic=True)).configured(
         script=names.discover_hosts([], slots=1), published=parse_script("#!/bin/sh\n"), memory=None
     )
-    assert list_number(written(view).script) == 1
+    assert list_number(written(view).script) == number
+
+
+def test_the_list_of_a_deleted_config_map_is_written_again_in_one_step() -> None:
+    """A driver that is shown an empty list ends all ranks."""
+    created = numbered(())
+    view = mpi_job(config=created, known=False).configured(
+        script=names.discover_hosts([], slots=1), published=parse_script("#!/bin/sh\n"), memory=None
+    )
+    assert written(view).added == pods(0, 1, 2)
 
 
 def test_a_worker_leaves_with_the_number_of_its_list() -> None:
