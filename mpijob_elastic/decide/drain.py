@@ -494,6 +494,9 @@ def _timed_out(state: JobState, worker: WorkerState) -> str:
         return _overdue(state)
     limit, probe = phrases.duration(state.view.policy.drain_timeout), worker.pod.probe
     cut = "exec could not show whether ranks run in it; any that do are killed"
+    if state.view.driver.acknowledges:
+        driver = state.view.driver.words
+        cut = f"{driver} has not acknowledged a list without it; ranks that run in it are killed"
     if probe.idle_at is not None:
         cut = "no rank was seen in it recently"
     elif probe.busy_seen:

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from lab.cluster import Cluster
+from lab.errors import LabError
 from mpijob_elastic import names
 from mpijob_elastic.kube import resources
 from tests.driver.world import HERE, MPIS
@@ -31,6 +32,7 @@ pod=$1
 shift
 exec {kubectl} --kubeconfig {rights} -n {namespace} exec "$pod" -- /bin/sh -c "$*"
 """
+_END = ("/bin/sh", "-c", "kill -KILL -1")
 # Seconds between two looks of the kubelet at its pod.
 _SYNC = 0.2
 
@@ -149,3 +151,6 @@ async def launcher_of(cluster: Cluster, job: Job, folder: Path) -> AsyncIterator
         if made.process:
             made.process.kill()
             made.process.wait()
+            # What an exec has started outlives its client.
+            with suppress(LabError):
+                cluster.kubectl("exec", "-n", job.namespace, made.name, "--", *_END)
