@@ -116,7 +116,7 @@ async def test_a_grace_that_the_drain_timeout_does_not_allow_is_refused_with_wha
 ) -> None:
     job = Job(client=client, namespace=namespace)
     command = [ANY_MPI[0], "--grace", "90", *ANY_MPI[1:]]
-    with pytest.raises(errors.Invalid, match="use --grace 50, or the annotation .*100s"):
+    with pytest.raises(errors.Invalid, match=r"use --grace 50, or the annotation .*100s"):
         await job.create(replicas=2, command=command)
     await job.create(replicas=2, command=command, annotations={names.DRAIN_TIMEOUT: "100s"})
     await job.scale(3)
