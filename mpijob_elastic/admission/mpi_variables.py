@@ -149,6 +149,8 @@ def config_map(config: ConfigMap, job: JobFacts | None) -> Patch:
     if any(len(line) != 2 for line in lines):
         return ()  # nobody knows what these lines mean
     text = "".join(f"{host}:{slots}\n" for host, slots in lines)
+    if not config.has_room(text):
+        return ()
     return json_patch.adding(at=f"/data/{names.KEY_HYDRA_HOSTFILE}", value=text)
 
 

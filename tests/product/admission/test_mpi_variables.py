@@ -217,6 +217,26 @@ def test_a_job_without_workers_runs_its_ranks_in_the_launcher() -> None:
     assert only["value"] == ""
 
 
+@pytest.mark.parametrize(("letters", "fits"), [(20, True), (50, False)])
+def test_a_config_map_never_becomes_larger_than_the_api_server_takes(
+    letters: int, fits: bool
+) -> None:
+    job = mpi_job(name="j" * letters, command=PLAIN, replicas=10_000)
+    config = objects.config_map(job)
+    assert len(config["data"]["hostfile"]) < 2**20
+    assert bool(patch_config(config, job)) is fits
+    off = mpi_job(
+        name="j" * letters,
+        command=ANY_MPI,
+        replicas=10_000,
+        annotations=annotated(enabled="false"),
+    )
+    patch = mutate.config_map(msgspec.convert(config, mutate.ConfigMap), facts(off))
+    stored: Object = jsonpatch.apply_patch(config, patch)
+    assert stored["data"]["discover_hosts.sh"].count("\n") == (10_001 if fits else 1)
+    assert sum(map(len, stored["data"].values())) < 2**20
+
+
 @pytest.mark.parametrize("hostfile", ["a\n", "a slots=1 max_slots=2 slots=3\n"])
 def test_a_hostfile_of_another_form_is_not_taken_over(hostfile: str) -> None:
     config = objects.config_map(mpi_job(command=PLAIN))
