@@ -15,6 +15,8 @@ from typer.main import get_command
 
 from lab import golang
 from mpijob_elastic import capabilities, names
+from mpijob_elastic.admission import lint
+from mpijob_elastic.capabilities import admission
 from mpijob_elastic.capabilities.autoscaling.autoscaler import SPEC_DIGEST
 from mpijob_elastic.capabilities.disruption import signs
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
@@ -397,3 +399,18 @@ def test_the_numbers_of_the_page_on_spot_nodes_are_those_of_the_code() -> None:
 def test_the_signs_of_the_page_on_spot_nodes_are_those_of_the_code() -> None:
     """`make docs` writes them."""
     assert signs_table.PAGE.read_text() == signs_table.page()
+
+
+@pytest.mark.parametrize("name", ["mpi", "ddp", "torchrun"])
+def test_an_example_with_mpi_is_elastic_without_mistakes(name: str) -> None:
+    path = DOCS / "examples" / "elastic-mpi" / f"{name}.yaml"
+    manifest = yaml.safe_load(path.read_text())
+    job = msgspec.convert(manifest, MPIJob)
+    facts = capabilities.of(job)
+    assert (facts.elastic, facts.names_elastic, facts.problems) == (True, True, ())
+    assert lint.created(job, facts, admission.ALL) == ()
+    assert manifest["metadata"]["name"] == name
+    [container] = manifest["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"]
+    programs = [word for word in container["command"] if word.startswith("/examples/")]
+    assert programs
+    assert [one for one in programs if not (path.parent / Path(one).name).exists()] == []
