@@ -17,6 +17,7 @@ from mpijob_elastic.decide.actions import (
     EndExecs,
     EndLauncher,
     Look,
+    LookAtDriver,
     ProbeWorkers,
     RefreshLauncher,
     ReleaseWorker,
@@ -26,7 +27,8 @@ from mpijob_elastic.decide.actions import (
     WriteRole,
     WriteSelector,
 )
-from mpijob_elastic.model.job import Config, JobView, Role, parse_script
+from mpijob_elastic.model.acknowledgement import Acknowledgement
+from mpijob_elastic.model.job import Config, JobView, Role, parse_script, script_fingerprint
 from mpijob_elastic.model.memory import parse_memory, render_memory
 from mpijob_elastic.model.pod import Launcher, LauncherPhase, Probe, Worker
 from tests.builders import but
@@ -34,7 +36,10 @@ from tests.room_words import rooms
 
 
 def apply(view: JobView, action: Action | Look, *, now: float) -> JobView:
-    """Return the view after an action; a look finds nothing but the main process."""
+    """Return the view after an action.
+
+    A look finds nothing but the main process, and elastic.sh on the list that is published.
+    """
     match action:
         case WriteRole() if view.role:
             view = but(view, role=grant(view.role, action))
@@ -44,6 +49,8 @@ def apply(view: JobView, action: Action | Look, *, now: float) -> JobView:
             view = _look(
                 view, {worker.name for worker in action.workers}, told=action.drained, now=now
             )
+        case LookAtDriver():
+            view = but(view, launcher=_acknowledged(view, now=now))
         case DeleteWorkers() | ReleaseWorker():
             view = but(view, workers=tuple(_workers(view, action)))
         case RefreshLauncher() | EndExecs() | EndLauncher() | DeleteLauncher() if view.launcher:
@@ -96,7 +103,10 @@ def run(view: JobView, *, now: float, looks: int = 300) -> tuple[JobView, list[A
     for _ in range(looks):
         plan = decide(view, now=now)
         probes = [
-            look for look in plan.looks if isinstance(look, ProbeWorkers) and not look.published
+            look
+            for look in plan.looks
+            if isinstance(look, LookAtDriver)
+            or (isinstance(look, ProbeWorkers) and not look.published)
         ]
         due: tuple[Action | Look, ...] = (*plan.actions, *probes)
         for action in due:
@@ -129,6 +139,9 @@ def publish(config: Config, action: WriteConfig) -> Config:
         history=action.annotations.get(names.HISTORY, config.facts.history.decode()).encode(),
         writer="mpijob-elastic",
         kubexec=config.facts.kubexec if action.kubexec is None else action.kubexec,
+        elastic=config.facts.elastic
+        if action.elastic is None
+        else script_fingerprint(action.elastic),
     )
 
 
@@ -156,6 +169,14 @@ def _ungate(view: JobView, action: Ungate) -> JobView:
         view.launcher, gates=kept.get(view.launcher.ref.name, view.launcher.facts.gates)
     )
     return but(view, workers=workers, launcher=launcher)
+
+
+def _acknowledged(view: JobView, *, now: float) -> Launcher | None:
+    listed = view.config and view.config.published
+    if view.launcher is None or listed is None:
+        return view.launcher
+    found = Acknowledgement(asked_at=now, number=listed.number, busy=frozenset(listed.hosts))
+    return but(view.launcher, acknowledged=found)
 
 
 def _look(view: JobView, looked_into: set[str], *, told: bool, now: float) -> JobView:
