@@ -34,6 +34,9 @@ from mpijob_elastic.model.pod import Launcher, LauncherPhase, Probe, Worker
 from tests.builders import but
 from tests.room_words import rooms
 
+# What is done to a launcher.
+OfLauncher = RefreshLauncher | EndExecs | EndLauncher | DeleteLauncher | LookAtDriver
+
 
 def apply(view: JobView, action: Action | Look, *, now: float) -> JobView:
     """Return the view after an action.
@@ -49,12 +52,10 @@ def apply(view: JobView, action: Action | Look, *, now: float) -> JobView:
             view = _look(
                 view, {worker.name for worker in action.workers}, told=action.drained, now=now
             )
-        case LookAtDriver():
-            view = but(view, launcher=_acknowledged(view, now=now))
         case DeleteWorkers() | ReleaseWorker():
             view = but(view, workers=tuple(_workers(view, action)))
-        case RefreshLauncher() | EndExecs() | EndLauncher() | DeleteLauncher() if view.launcher:
-            view = but(view, launcher=_launcher(view.launcher, action, now=now))
+        case _ if view.launcher and isinstance(action, OfLauncher):
+            view = but(view, launcher=_launcher(view, view.launcher, action, now=now))
         case TellUser():
             view = but(view, notices=action.text)
         case Ungate():
@@ -80,10 +81,7 @@ def _workers(view: JobView, action: DeleteWorkers | ReleaseWorker) -> Iterator[W
 
 
 def _launcher(
-    launcher: Launcher,
-    action: RefreshLauncher | EndExecs | EndLauncher | DeleteLauncher,
-    *,
-    now: float,
+    view: JobView, launcher: Launcher, action: OfLauncher, *, now: float
 ) -> Launcher | None:
     match action:
         case RefreshLauncher():
@@ -93,8 +91,15 @@ def _launcher(
             return but(launcher, held=but(launcher.held, frozen=left, tried_at=now))
         case EndLauncher():
             return but(launcher, phase=LauncherPhase.FINISHED)
+        case LookAtDriver() if view.config and view.config.published:
+            listed = view.config.published
+            found = Acknowledgement(
+                asked_at=now, number=listed.number, busy=frozenset(listed.hosts)
+            )
+            return but(launcher, acknowledged=found)
         case DeleteLauncher():
             return None
+    return launcher
 
 
 def run(view: JobView, *, now: float, looks: int = 300) -> tuple[JobView, list[Action], float]:
@@ -169,14 +174,6 @@ def _ungate(view: JobView, action: Ungate) -> JobView:
         view.launcher, gates=kept.get(view.launcher.ref.name, view.launcher.facts.gates)
     )
     return but(view, workers=workers, launcher=launcher)
-
-
-def _acknowledged(view: JobView, *, now: float) -> Launcher | None:
-    listed = view.config and view.config.published
-    if view.launcher is None or listed is None:
-        return view.launcher
-    found = Acknowledgement(asked_at=now, number=listed.number, busy=frozenset(listed.hosts))
-    return but(view.launcher, acknowledged=found)
 
 
 def _look(view: JobView, looked_into: set[str], *, told: bool, now: float) -> JobView:

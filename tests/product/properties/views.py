@@ -338,8 +338,8 @@ def _numbered(before: Config, number: int, random: Random) -> Config:
     listed = before.published and before.facts.script not in SCRIPTS
     hosts = {pod: random.choice(MARKS) for pod in before.host_of} if listed else {}
     drain = random.choice([0, 1, 60])
-    script = names.numbered_hosts(hosts, slots=random.randint(1, 2), number=number, drain=drain)
-    script = script if listed else before.facts.script
+    ours = names.numbered_hosts(hosts, slots=random.randint(1, 2), number=number, drain=drain)
+    script = ours if listed else before.facts.script
     memory, known = before.memory, before.memory
     if memory:
         left = {pod: _with_list(one, number, random) for pod, one in memory.left.items()}
