@@ -25,7 +25,9 @@ class Job:
     hosts: what the list names. size: how many workers are asked for. skips: indices that it does
     without. runs: its launcher may read the list. ended: nothing trains any more. cleans: its
     cleanPodPolicy lets a worker go then. ready, role: pods of the job that are Ready, and that its
-    launcher may exec into.
+    launcher may exec into. restarts: its driver is elastic.sh, which starts all ranks again at a
+    change (`OF_HOROVOD` and `OF_ELASTIC` are where the drivers differ). number: of the list for
+    elastic.sh, or the highest that such a driver may have read; 0 if there is none.
     """
 
     elastic: bool
@@ -38,6 +40,8 @@ class Job:
     ready: Names = NOBODY
     role: Names = NOBODY
     skips: Collection[int] = ()
+    restarts: bool = False
+    number: int = 0
 
     def asks_for(self, pod: str) -> bool:
         """Tell whether a worker is one of the size."""
@@ -54,7 +58,8 @@ class Listing:
 
     blacklisted: hosts in which a rank may have died. finds_numbered: the launcher finds the pods of
     numbered hosts. threatened: Ready workers of nodes that go. least: how many have to stay where
-    such a worker leaves.
+    such a worker leaves. number: of a list for elastic.sh. is_same: the text stays as it is. told:
+    the numbers of the lists with which workers leave, as the memory has them.
     """
 
     hosts: Names
@@ -63,6 +68,9 @@ class Listing:
     writes_hostfile: bool = False
     threatened: Names = NOBODY
     least: int = 0
+    number: int = 0
+    is_same: bool = False
+    told: AbstractSet[int] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,6 +123,22 @@ def the_list_does_not_become_empty(job: Job, write: Listing) -> str:
 def a_write_adds_or_removes(job: Job, write: Listing) -> str:
     both = job.hosts - write.hosts and write.hosts - job.hosts
     return "rule 4: a removal and an addition in one write" if both else ""
+
+
+def the_number_changes_exactly_with_the_text(job: Job, write: Listing) -> str:
+    if write.is_same:
+        return "" if write.number == job.number else "rule 9: the same list gets another number"
+    return "" if write.number > job.number else "rule 9: another list has no higher number"
+
+
+def who_leaves_has_the_number_of_the_list(_job: Job, write: Listing) -> str:
+    wrong = write.told - {write.number}
+    return "rule 9: a worker leaves with the number of another list" if wrong else ""
+
+
+def a_host_has_the_name_of_its_pod(job: Job, write: Listing) -> str:
+    numbered = any(map(names.incarnation_of, write.hosts - job.hosts))
+    return "rule 9: a host of elastic.sh gets a numbered name" if numbered else ""
 
 
 def a_pod_has_one_host(_job: Job, write: Listing) -> str:
@@ -180,15 +204,24 @@ def a_rank_has_left(job: Job, write: Deletion) -> str:
     return f"rule 2: {write.in_use}" if write.in_use and not job.ended else ""
 
 
-OF_LISTS: tuple[Callable[[Job, Listing], str], ...] = (
+# Horovod's driver keeps ranks alive, and never uses a name again in which one died.
+OF_HOROVOD: tuple[Callable[[Job, Listing], str], ...] = (
     the_list_does_not_become_empty,
     a_write_adds_or_removes,
+    a_blacklisted_host_is_not_added,
+    a_numbered_host_is_found,
+)
+# elastic.sh says by its number which list it follows.
+OF_ELASTIC: tuple[Callable[[Job, Listing], str], ...] = (
+    the_number_changes_exactly_with_the_text,
+    who_leaves_has_the_number_of_the_list,
+    a_host_has_the_name_of_its_pod,
+)
+OF_LISTS: tuple[Callable[[Job, Listing], str], ...] = (
     a_pod_has_one_host,
     an_added_host_is_ready,
     an_added_host_is_reachable,
     an_added_host_is_wanted,
-    a_blacklisted_host_is_not_added,
-    a_numbered_host_is_found,
     a_plain_job_keeps_its_hostfile,
     a_node_takes_no_more_than_may_leave,
 )
@@ -203,7 +236,8 @@ OF_DELETIONS: tuple[Callable[[Job, Deletion], str], ...] = (
 
 def published(job: Job, write: Listing) -> list[str]:
     """Return what is wrong with a write of the list."""
-    return [wrong for rule in OF_LISTS if (wrong := rule(job, write))]
+    of_driver = OF_ELASTIC if job.restarts else OF_HOROVOD
+    return [wrong for rule in (*OF_LISTS, *of_driver) if (wrong := rule(job, write))]
 
 
 def deleted(job: Job, write: Deletion) -> list[str]:

@@ -17,6 +17,7 @@ from mpijob_elastic.decide.actions import (
     EndExecs,
     EndLauncher,
     Look,
+    LookAtDriver,
     ProbeWorkers,
     RefreshLauncher,
     ReleaseWorker,
@@ -26,15 +27,22 @@ from mpijob_elastic.decide.actions import (
     WriteRole,
     WriteSelector,
 )
-from mpijob_elastic.model.job import Config, JobView, Role, parse_script
+from mpijob_elastic.model.acknowledgement import Acknowledgement
+from mpijob_elastic.model.job import Config, JobView, Role, parse_script, script_fingerprint
 from mpijob_elastic.model.memory import parse_memory, render_memory
 from mpijob_elastic.model.pod import Launcher, LauncherPhase, Probe, Worker
 from tests.builders import but
 from tests.room_words import rooms
 
+# What is done to a launcher.
+OfLauncher = RefreshLauncher | EndExecs | EndLauncher | DeleteLauncher | LookAtDriver
+
 
 def apply(view: JobView, action: Action | Look, *, now: float) -> JobView:
-    """Return the view after an action; a look finds nothing but the main process."""
+    """Return the view after an action.
+
+    A look finds nothing but the main process, and elastic.sh on the list that is published.
+    """
     match action:
         case WriteRole() if view.role:
             view = but(view, role=grant(view.role, action))
@@ -46,8 +54,8 @@ def apply(view: JobView, action: Action | Look, *, now: float) -> JobView:
             )
         case DeleteWorkers() | ReleaseWorker():
             view = but(view, workers=tuple(_workers(view, action)))
-        case RefreshLauncher() | EndExecs() | EndLauncher() | DeleteLauncher() if view.launcher:
-            view = but(view, launcher=_launcher(view.launcher, action, now=now))
+        case _ if view.launcher and isinstance(action, OfLauncher):
+            view = but(view, launcher=_launcher(view, view.launcher, action, now=now))
         case TellUser():
             view = but(view, notices=action.text)
         case Ungate():
@@ -73,10 +81,7 @@ def _workers(view: JobView, action: DeleteWorkers | ReleaseWorker) -> Iterator[W
 
 
 def _launcher(
-    launcher: Launcher,
-    action: RefreshLauncher | EndExecs | EndLauncher | DeleteLauncher,
-    *,
-    now: float,
+    view: JobView, launcher: Launcher, action: OfLauncher, *, now: float
 ) -> Launcher | None:
     match action:
         case RefreshLauncher():
@@ -86,8 +91,15 @@ def _launcher(
             return but(launcher, held=but(launcher.held, frozen=left, tried_at=now))
         case EndLauncher():
             return but(launcher, phase=LauncherPhase.FINISHED)
+        case LookAtDriver() if view.config and view.config.published:
+            listed = view.config.published
+            found = Acknowledgement(
+                asked_at=now, number=listed.number, busy=frozenset(listed.hosts)
+            )
+            return but(launcher, acknowledged=found)
         case DeleteLauncher():
             return None
+    return launcher
 
 
 def run(view: JobView, *, now: float, looks: int = 300) -> tuple[JobView, list[Action], float]:
@@ -96,7 +108,10 @@ def run(view: JobView, *, now: float, looks: int = 300) -> tuple[JobView, list[A
     for _ in range(looks):
         plan = decide(view, now=now)
         probes = [
-            look for look in plan.looks if isinstance(look, ProbeWorkers) and not look.published
+            look
+            for look in plan.looks
+            if isinstance(look, LookAtDriver)
+            or (isinstance(look, ProbeWorkers) and not look.published)
         ]
         due: tuple[Action | Look, ...] = (*plan.actions, *probes)
         for action in due:
@@ -129,6 +144,9 @@ def publish(config: Config, action: WriteConfig) -> Config:
         history=action.annotations.get(names.HISTORY, config.facts.history.decode()).encode(),
         writer="mpijob-elastic",
         kubexec=config.facts.kubexec if action.kubexec is None else action.kubexec,
+        elastic=config.facts.elastic
+        if action.elastic is None
+        else script_fingerprint(action.elastic),
     )
 
 

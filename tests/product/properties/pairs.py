@@ -14,7 +14,7 @@ from mpijob_elastic.model.pod import Worker
 from tests import room_words
 from tests.builders import JOB, LONG_AGO, NOW, but, pods, ref
 from tests.product.properties.gated import gated
-from tests.product.properties.views import MOST, lived
+from tests.product.properties.views import MOST, lived, restarting
 from tests.queues import granted, preempted, queue, workload
 from tests.room_words import Draw
 from tests.rooms.autoscaling import grown
@@ -93,9 +93,9 @@ PAIRS = tuple(combinations(DRAWS, 2))
 
 
 def drawn(pair: tuple[str, str], seed: int) -> JobView:
-    """A job that was worked on, where now these two have a say."""
+    """A job that was worked on, where now these two have a say; every third is run by elastic.sh."""
     random = Random(seed)
-    view = bare(lived(random))
+    view = bare(lived(random) if seed % 3 else restarting(random))
     for name in pair:
         view = DRAWS[name](view, random)
     return view

@@ -28,7 +28,9 @@ from mpijob_elastic.decide.actions import (
     DeleteWorkers,
     EndExecs,
     EndLauncher,
+    LookAtDriver,
     Plan,
+    ProbeWorkers,
     ReleaseWorker,
     Removal,
     TellUser,
@@ -39,8 +41,9 @@ from mpijob_elastic.decide.actions import (
 from mpijob_elastic.decide.state import SETTLE, SKEW, Standing
 from mpijob_elastic.decide.wishes import LeaveKind
 from mpijob_elastic.model import kubexec
+from mpijob_elastic.model.acknowledgement import Acknowledgement
 from mpijob_elastic.model.history import entries
-from mpijob_elastic.model.job import JobView, parse_script
+from mpijob_elastic.model.job import JobView, list_number, parse_script
 from mpijob_elastic.model.memory import Left, parse_memory, render_memory
 from mpijob_elastic.model.pod import LauncherPhase, Worker
 from tests import rules
@@ -58,6 +61,7 @@ from tests.product.properties.views import (
     lived,
     losing,
     losses,
+    restarting,
 )
 from tests.room_words import rooms
 
@@ -65,6 +69,9 @@ A = TypeVar("A", bound=Action)
 Shows = Callable[[JobView, Plan], bool]
 OURS = (KUBEXEC, kubexec.mapped(KUBEXEC))
 LINE = re.compile(r"echo [a-z0-9.-]+:[1-9][0-9]*")
+# The lines of a list for elastic.sh.
+HEADER = re.compile(r"# list [1-9][0-9]* drain [0-9]+")
+NUMBERED_LINE = re.compile(LINE.pattern + r" # [0-9a-f]{8}")
 
 
 def of(kind: type[A], plan: Plan) -> list[A]:
@@ -156,6 +163,8 @@ def a_change_of_the_list_keeps_the_rules(view: JobView, plan: Plan) -> None:
             runs=not derive(view, now=NOW).stopped,
             ready=ready,
             role={*view.role.exec_names} if view.role else set(),
+            restarts=view.driver.acknowledges,
+            number=view.config.published.number if view.config and view.config.published else 0,
         )
         published, text = (
             published_by(change),
@@ -167,13 +176,16 @@ def a_change_of_the_list_keeps_the_rules(view: JobView, plan: Plan) -> None:
             writes_hostfile=view.config is None or change.hostfile != view.config.facts.hostfile,
             threatened=set()
             if derive(view, now=NOW).stopped
-            else {one.name for one in view.workers if is_moved(view, one)},
+            else {one.name for one in view.workers if is_moved(view, one) and is_held(view, one)},
             least=min(least, size(view)),
+            number=list_number(change.script),
+            is_same=view.config is not None and change.script == view.config.facts.script,
+            told={left.list for pod, left in change.memory.left.items() if pod in change.removed},
         )
         assert not rules.published(before, write)
         # A host is there or not by its pod, whatever its name.
         assert {*published} == {*view.published_pods, *change.added} - {*change.removed}
-        assert not (change.added and change.removed)
+        assert not (change.added and change.removed and view.driver.keeps_ranks)
         if {*change.removed} & write.threatened:
             assert not any(one.name in change.added for one in view.workers if one.facts.disruption)
 
@@ -182,6 +194,10 @@ def the_script_is_valid_and_says_what_the_change_says(view: JobView, plan: Plan)
     for change in of(WriteConfig, plan):
         first, *lines = change.script.splitlines()
         assert first == "#!/bin/sh"
+        if view.driver.acknowledges:
+            assert HEADER.fullmatch(lines.pop(0))
+            assert all(NUMBERED_LINE.fullmatch(line) for line in lines)
+            continue
         if lines and lines[-1].endswith(":0"):
             a_reminder_is_another_name_of_a_listed_pod(view, change, lines.pop())
         assert all(LINE.fullmatch(line) for line in lines)
@@ -228,6 +244,7 @@ def is_known_to_a_driver(view: JobView) -> bool:
     return (
         view.elastic
         and view.driver_running
+        and view.driver.spends_names
         and view.config is not None
         and view.config.facts.kubexec in OURS
     )
@@ -254,7 +271,8 @@ def published_by(change: WriteConfig) -> Mapping[str, str]:
 
 
 def a_driver_gets_time_to_follow(view: JobView, plan: Plan) -> None:
-    for change in of(WriteConfig, plan):
+    # elastic.sh takes several changes as one.
+    for change in of(WriteConfig, plan) if view.driver.keeps_ranks else ():
         readable = view.config is not None and view.config.published is not None
         gone = [
             host
@@ -281,7 +299,8 @@ def whoever_leaves_is_remembered(view: JobView, plan: Plan) -> None:
         assert parse_memory(render_memory(change.memory)) == change.memory
         for worker in view.workers:
             if worker.name in change.removed:
-                assert change.memory.left[worker.name] == Left(pod=worker.fingerprint, at=NOW)
+                left = Left(pod=worker.fingerprint, at=NOW, list=list_number(change.script))
+                assert change.memory.left[worker.name] == left
             if worker.name in change.added:
                 assert worker.name not in change.memory.left
 
@@ -341,7 +360,9 @@ def size(view: JobView) -> int:
     """Return the size to which the job is brought: a suspended job shrinks while its driver runs."""
     least = max(1, view.facts.min_np_workers)
     shrinks = stops(view) and view.driver_running and not view.facts.finished
-    return min(view.replicas, least) if shrinks else view.replicas
+    if not shrinks:
+        return view.replicas
+    return min(view.replicas, least) if view.driver.keeps_ranks else 0
 
 
 def asks_for(view: JobView, worker: Worker) -> bool:
@@ -368,10 +389,28 @@ def is_nowhere(worker: Worker) -> bool:
 
 def is_drained(view: JobView, worker: Worker, left: Left) -> bool:
     known_at = derive(view, now=NOW).known_since(left)
+    if view.driver.acknowledges:
+        is_over = known_at is not None and known_at + view.policy.drain_timeout <= NOW
+        return is_over or is_acknowledged(view, worker, left)
     if known_at is None or (view.driver_running and not view.published_pods):
         return False
     quiet = worker.probe.idle_at is not None and worker.probe.idle_at >= known_at + 2.0
     return quiet or known_at + view.policy.drain_timeout <= NOW
+
+
+def is_acknowledged(view: JobView, worker: Worker, left: Left) -> bool:
+    """Tell whether elastic.sh follows the list with which the worker left, or a later one."""
+    found = view.launcher.acknowledged if view.launcher else Acknowledgement()
+    return 0 < left.list <= found.number and worker.name not in found.busy
+
+
+def is_held(view: JobView, worker: Worker) -> bool:
+    """Tell whether a worker of a node that goes stays where too few would be left.
+
+    Ranks that elastic.sh ends in time save their state, however few stay, and it starts none where
+    they would be no allowed size.
+    """
+    return view.driver.keeps_ranks or (worker.facts.can_wait and not view.facts.sizes)
 
 
 def is_moved(view: JobView, worker: Worker) -> bool:
@@ -385,7 +424,8 @@ def is_moved(view: JobView, worker: Worker) -> bool:
 def the_list_waits_for_a_driver_that_would_call_a_node_that_is_gone(
     view: JobView, plan: Plan
 ) -> None:
-    for change in of(WriteConfig, plan) if view.driver_running and view.elastic else ():
+    waits = view.driver_running and view.elastic and view.driver.keeps_ranks
+    for change in of(WriteConfig, plan) if waits else ():
         gone = [view.worker(pod) for pod in change.removed]
         for worker in (
             worker
@@ -573,12 +613,13 @@ def a_launcher_that_started_is_deleted_only_to_suspend_its_job(view: JobView, pl
                 for one in view.workers
                 if not (one.terminated or one.facts.deleting or one.facts.gates)
             ]
-            undrained = (
-                () if view.host_of else view.memory.left
-            )  # no drain begins while the list is empty
+            # Horovod is told of no drain while the list is empty.
+            undrained = () if view.host_of or view.driver.acknowledges else view.memory.left
             gone = [one for one in there if not asks_for(view, one) and one.name not in undrained]
             may_go = derive(view, now=NOW).launcher.sees_hosts and view.elastic
-            assert not may_go or all(one.name in view.published_pods for one in gone)
+            if view.driver.keeps_ranks:
+                gone = [one for one in gone if one.name not in view.published_pods]
+            assert not may_go or not gone
         else:
             assert action.launcher.phase is not LauncherPhase.FINISHED
 
@@ -651,11 +692,11 @@ def nobody_who_is_evicted_is_deleted_by_us(view: JobView, plan: Plan) -> None:
         wanted = derive(view, now=NOW).view.wanted  # of a suspended job the size that it shrinks to
         # A stopped job's next workers wait at the gate, and nothing evicts what no node has.
         going = [removal for removal in removals(plan) if removal.outcome != "suspended"]
-        deleted = [removal.worker for removal in going if removal.worker.index in wanted]
+        deleted = [one.worker.name for one in going if one.worker.index in wanted]
         assert all(
             one.terminated or one.facts.deleting or one.facts.node_gone_at
-            for one in deleted
-            if one.facts.marks
+            for one in view.workers
+            if one.name in deleted and one.facts.marks
         )
     for release in of(ReleaseWorker, plan):
         released = view.worker(release.ref.name)
@@ -663,6 +704,16 @@ def nobody_who_is_evicted_is_deleted_by_us(view: JobView, plan: Plan) -> None:
         assert released.ref == release.ref
         assert released.name not in view.host_of
         assert released.facts.marks
+
+
+def elastic_sh_is_asked_and_no_worker(view: JobView, plan: Plan) -> None:
+    for look in plan.looks:
+        if isinstance(look, LookAtDriver):
+            assert view.driver.acknowledges
+            assert view.driver_running
+            assert look.launcher == view.launcher
+        if isinstance(look, ProbeWorkers) and view.driver.acknowledges:
+            assert look.drained
 
 
 def we_never_wake_at_once_for_nothing(view: JobView, plan: Plan) -> None:
@@ -694,6 +745,7 @@ RULES: list[Callable[[JobView, Plan], None]] = [
     nobody_who_is_evicted_is_deleted_by_us,
     the_role_covers_every_worker_wanted_or_there,
     an_exec_is_ended_where_no_rank_can_be_at_its_other_end,
+    elastic_sh_is_asked_and_no_worker,
     we_never_wake_at_once_for_nothing,
 ]
 
@@ -804,7 +856,8 @@ def test_no_drain_ends_before_this_process_has_seen_enough_of_it(
     for removal in removals(decide(timed, now=NOW)):
         assert removal.outcome != "timeout" or seen >= view.policy.drain_timeout
         left = timed.memory.left.get(removal.worker.name)
-        assert removal.outcome != "drained" or seen >= 2.0 or left is None
+        acknowledges = view.driver.acknowledges
+        assert removal.outcome != "drained" or seen >= 2.0 or left is None or acknowledges
 
 
 def acts(kind: type[A]) -> Shows:
@@ -840,6 +893,21 @@ def stops_training(view: JobView, plan: Plan) -> bool:
     return any(
         one.launcher.phase is LauncherPhase.STARTED and len(view.workers) > 1 for one in found
     )
+
+
+def empties_the_list(view: JobView, plan: Plan) -> bool:
+    emptied = [change for change in of(WriteConfig, plan) if not published_by(change)]
+    return bool(emptied and view.host_of and view.driver_running)
+
+
+def removes_and_adds(view: JobView, plan: Plan) -> bool:
+    """Tell whether one write does both while a driver reads the list."""
+    both = [change for change in of(WriteConfig, plan) if change.added and change.removed]
+    return bool(both and view.driver_running)
+
+
+def looks_at_the_driver(_: JobView, plan: Plan) -> bool:
+    return any(isinstance(look, LookAtDriver) for look in plan.looks)
 
 
 def leaves_at_once_with_its_node(view: JobView, plan: Plan) -> bool:
@@ -880,6 +948,13 @@ AMONG: dict[str, tuple[Callable[[Random], JobView], Shows]] = {
     "fills, and shrinks": (filling, resizes(-1)),
     "fills, and grows after a loss": (losing, resizes(1)),
     "a worker leaves at once with its node": (cutting_off, leaves_at_once_with_its_node),
+    "elastic.sh, deletes, drained": (restarting, deletes("drained")),
+    "elastic.sh, deletes, timeout": (restarting, deletes("timeout")),
+    "elastic.sh, deletes, idle": (restarting, deletes("idle")),
+    "elastic.sh, an empty list": (restarting, empties_the_list),
+    "elastic.sh, a removal and an addition": (restarting, removes_and_adds),
+    "elastic.sh, stops a job that trains": (restarting, stops_training),
+    "elastic.sh, looks": (restarting, looks_at_the_driver),
 }
 # The first seed of a view that shows it, so that nobody has to search.
 SEEDS: dict[str, int] = {
@@ -920,6 +995,13 @@ SEEDS: dict[str, int] = {
     "fills, and shrinks": 280,
     "fills, and grows after a loss": 182,
     "a worker leaves at once with its node": 2,
+    "elastic.sh, deletes, drained": 762,
+    "elastic.sh, deletes, timeout": 82,
+    "elastic.sh, deletes, idle": 67,
+    "elastic.sh, an empty list": 53,
+    "elastic.sh, a removal and an addition": 110,
+    "elastic.sh, stops a job that trains": 350,
+    "elastic.sh, looks": 248,
 }
 
 

@@ -20,9 +20,10 @@ from mpijob_elastic.capabilities.disruption.eviction import Eviction
 from mpijob_elastic.capabilities.gangs.facts import Gang, PodGroup
 from mpijob_elastic.capabilities.kueue.facts import NO_QUEUE, Queue
 from mpijob_elastic.decide import config_map, decide, derive, frozen_execs, next_memory
-from mpijob_elastic.model import kubexec
+from mpijob_elastic.model import elastic_script, kubexec
+from mpijob_elastic.model.acknowledgement import Acknowledgement
 from mpijob_elastic.model.history import Change
-from mpijob_elastic.model.job import Config, JobView, Role, parse_script
+from mpijob_elastic.model.job import Config, JobView, Role, parse_script, script_fingerprint
 from mpijob_elastic.model.job_facts import LIMITS
 from mpijob_elastic.model.kubexec import Exec, HeldExecs
 from mpijob_elastic.model.memory import Host, Left, Memory, Mended, Tries, pod_fingerprint
@@ -55,6 +56,7 @@ TRAINING = Probe(busy_seen=True, asked_at=NOW - 1, busy_at=NOW - 1)
 LOST = Probe(
     busy_seen=True, asked_at=NOW - 1, busy_at=NOW - 90, idle_at=NOW - 1, idle_since=NOW - 60
 )
+OWN_SCRIPT = script_fingerprint(elastic_script.TEXT)
 SCRIPTS = (None, "", "#!/bin/sh\nexit 1\n", "#!/bin/sh\necho stranger:1\n")
 
 
@@ -304,9 +306,70 @@ def _well(view: JobView, one: Worker, random: Random) -> Worker:
     return but(one, running=True, ready_at=LONG_AGO, terminated=False, deleting=False, probe=probe)
 
 
+def _by_elastic(view: JobView, random: Random) -> JobView:
+    """The view where elastic.sh runs the job, with whatever list and acknowledgement.
+
+    Seldom only the next launcher is to run it, or only the last one did.
+    """
+    view = but(view, names_elastic=random.random() < 0.95)
+    view = but(view, gather=random.choice([None, None, 0.0, 30.0]))
+    number = random.choice([1, 7, 8])
+    if view.launcher:
+        held = but(view.launcher, mounts_elastic=random.random() < 0.95)
+        view = but(view, launcher=but(held, acknowledged=_acknowledged(number, random)))
+    if view.config and random.random() < 0.95:
+        view = but(view, config=_numbered(view.config, number, random))
+    return view
+
+
+def _acknowledged(number: int, random: Random) -> Acknowledgement:
+    if random.random() < 0.2:
+        return Acknowledgement()
+    return Acknowledgement(
+        asked_at=_time(random),
+        failed=random.choice([0, 0, 0, 1, 5]),
+        number=random.choice([-1, 0, number - 1, number, number, number + 1, int(NOW)]),
+        busy=frozenset(_subset(NAMES, random)),
+    )
+
+
+def _numbered(before: Config, number: int, random: Random) -> Config:
+    """The ConfigMap with a list for elastic.sh of the same hosts, which have the names of their pods."""
+    listed = before.published and before.facts.script not in SCRIPTS
+    hosts = {pod: random.choice(MARKS) for pod in before.host_of} if listed else {}
+    drain = random.choice([0, 1, 60])
+    ours = names.numbered_hosts(hosts, slots=random.randint(1, 2), number=number, drain=drain)
+    script = ours if listed else before.facts.script
+    memory, known = before.memory, before.memory
+    if memory:
+        left = {pod: _with_list(one, number, random) for pod, one in memory.left.items()}
+        known = msgspec.structs.replace(memory, left=left, hosts={})
+    if known and before.signed:
+        known = next_memory.signed(known, script=script or "")
+    return but(
+        before,
+        script=script,
+        published=None if script is None else parse_script(script),
+        memory=known,
+        elastic=random.choice([OWN_SCRIPT, OWN_SCRIPT, OWN_SCRIPT, "", "0123456789ab"]),
+    )
+
+
+def _with_list(one: Left, number: int, random: Random) -> Left:
+    return msgspec.structs.replace(one, list=random.choice([0, number, number, max(1, number - 1)]))
+
+
 def lived(random: Random) -> JobView:
     """A view that we have worked on for a while, before something else happened."""
-    view = _job(random)
+    return _worked_on(_job(random), random)
+
+
+def restarting(random: Random) -> JobView:
+    """The same of a job that elastic.sh runs."""
+    return _worked_on(_by_elastic(_job(random), random), random)
+
+
+def _worked_on(view: JobView, random: Random) -> JobView:
     for _ in range(random.choice([0, 0, 1, 2, 4])):
         then = _time(random)
         for action in decide(view, now=then).actions[: random.randint(1, 3)]:
@@ -412,4 +475,6 @@ def losing(random: Random) -> JobView:
 losses = st.integers(0, 2**63).map(lambda seed: losing(Random(seed)))
 fills = st.integers(0, 2**63).map(lambda seed: filling(Random(seed)))
 cut_off = st.integers(0, 2**63).map(lambda seed: cutting_off(Random(seed)))
-jobs = st.integers(0, 2**63).map(lambda seed: lived(Random(seed)))
+horovods = st.integers(0, 2**63).map(lambda seed: lived(Random(seed)))
+restarts = st.integers(0, 2**63).map(lambda seed: restarting(Random(seed)))
+jobs = horovods | restarts
