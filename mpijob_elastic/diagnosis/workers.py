@@ -262,8 +262,7 @@ def _due(case: Case, cause: str, says: str) -> Finding:
 
 
 def _rank(case: Case, worker: WorkerState) -> Iterator[Finding]:
-    launch, shown_at = case.facts.launch, case.state.launcher.shown_at
-    program = case.view.driver.program
+    shown_at, program = case.state.launcher.shown_at, case.view.driver.program
     if case.view.launcher and any(held.pod == case.name for held in case.view.launcher.held.frozen):
         said = (
             "is blocked: the launcher still waits for a rank in a pod of this name that is gone"
@@ -277,23 +276,11 @@ def _rank(case: Case, worker: WorkerState) -> Iterator[Finding]:
         bool(look.processes) and name in case.view.host_of
         for name, look in case.facts.looks.items()
     )
-    if launch and launch.max_np is not None and training * case.view.facts.slots >= launch.max_np:
-        said = (
-            f"is published, but other workers already fill the {launch.max_np} slots of "
-            f"{program}'s --max-np"
-        )
-        yield wrong("beyond-max-np", said, next_step=case.on_job("edit"))
+    yield from _beyond_max_np(case, training)
     if worker.standing is Standing.GIVEN_UP:
         yield case.noted(given_up(case.view, worker))
-    if training and not worker.pod.probe.busy_seen and "max_np" in case.view.facts.unread_options:
-        said = (
-            f"is published, but only its main process runs in it while {training} others train: "
-            f"{program}'s --max-np, which cannot be read{ABOVE}, lets no more ranks start, or the "
-            "rank died early"
-        )
-        yield wrong(
-            "unread-max-np", said, next_step=case.kubectl("logs", case.launcher, "--tail=50")
-        )
+    if training and not worker.pod.probe.busy_seen:
+        yield from _unread_max_np(case, training)
     if training and case.view.driver.spends_names:
         yield _lost(case, training)
     elif training:
@@ -303,6 +290,29 @@ def _rank(case: Case, worker: WorkerState) -> Iterator[Finding]:
         "starting, waits for more slots, or has failed"
     )
     yield wrong("nobody-trains", said, next_step=case.kubectl("logs", case.launcher, "--tail=50"))
+
+
+def _beyond_max_np(case: Case, training: int) -> Iterator[Finding]:
+    launch = case.facts.launch
+    if launch is None or launch.max_np is None:
+        return
+    if training * case.view.facts.slots >= launch.max_np:
+        said = (
+            f"is published, but other workers already fill the {launch.max_np} slots of "
+            f"{case.view.driver.program}'s --max-np"
+        )
+        yield wrong("beyond-max-np", said, next_step=case.on_job("edit"))
+
+
+def _unread_max_np(case: Case, training: int) -> Iterator[Finding]:
+    if "max_np" not in case.view.facts.unread_options:
+        return
+    said = (
+        f"is published, but only its main process runs in it while {training} others train: "
+        f"{case.view.driver.program}'s --max-np, which cannot be read{ABOVE}, lets no more ranks "
+        "start, or the rank died early"
+    )
+    yield wrong("unread-max-np", said, next_step=case.kubectl("logs", case.launcher, "--tail=50"))
 
 
 def _seen(case: Case, standing: str) -> Iterator[Finding]:

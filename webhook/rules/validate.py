@@ -454,6 +454,14 @@ def _new_launcher(job: JobFacts) -> str:
     )
 
 
+def _plain_size(new: JobFacts, old: JobFacts) -> str:
+    """Return a warning on another size of a plain job."""
+    change = f"{size.REPLICAS_FIELD} {old.replicas} to {new.replicas}"
+    if new.replicas > old.replicas:
+        return f"{change}: {size.UNUSED} until the job has ended"
+    return f"{change}: this job is not elastic, so its surplus workers stay{_new_launcher(new)}"
+
+
 def _changes(job: MPIJob, new: JobFacts, old: JobFacts) -> Iterator[str]:
     # `resume` and `kubectl annotate` keep our notices. A write without them replaces the whole job.
     is_replaced = names.is_suspended(old.notices) and not new.notices
@@ -468,17 +476,8 @@ def _changes(job: MPIJob, new: JobFacts, old: JobFacts) -> Iterator[str]:
             "this job is not elastic any more with a new launcher; the launcher that exists stays "
             "elastic, and parked workers, a suspension and sizes keep their effect until then"
         )
-    if new.replicas < old.replicas and not new.acts_elastic:
-        yield (
-            f"{size.REPLICAS_FIELD} {old.replicas} to {new.replicas}: this job is not elastic, so "
-            f"its surplus workers stay{_new_launcher(new)}"
-        )
-    if new.replicas > old.replicas and not new.acts_elastic:
-        yield (
-            f"{size.REPLICAS_FIELD} {old.replicas} to {new.replicas}: {size.UNUSED} until the job "
-            "has ended"
-        )
     if new.replicas != old.replicas and not new.acts_elastic:
+        yield _plain_size(new, old)
         yield from plain_mpirun.of_size(job, new)
     if new.elastic and not old.elastic and old.policy.enabled is not False:
         yield (
