@@ -536,8 +536,13 @@ unless_own() {
 }
 
 # What each mpirun reads: the remote shell and the hosts. Workers have no kubectl, so none of them
-# starts others, as a tree of many hosts would.
+# starts others, as a tree of many hosts would. MPICH and Intel MPI give workers the name of the
+# launcher, which no DNS knows, unless they are told of an interface: then they give its address.
 set_variables() {
+  if [ -e /sys/class/net/eth0 ]; then
+    unless_own HYDRA_IFACE eth0
+    unless_own I_MPI_HYDRA_IFACE eth0
+  fi
   unless_own OMPI_MCA_plm_rsh_agent "$FOLDER/agent"
   unless_own OMPI_MCA_orte_default_hostfile "$FOLDER/hostfile"
   unless_own OMPI_MCA_plm_rsh_no_tree_spawn 1
