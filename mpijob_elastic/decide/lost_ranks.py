@@ -37,7 +37,7 @@ longest (`Memory.elders`).
 """
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from mpijob_elastic.decide import drain, frozen_execs
 from mpijob_elastic.decide.actions import ProbeWorkers
@@ -159,7 +159,7 @@ def _leaves_as_asked(worker: WorkerState) -> bool:
 
 def probe(state: JobState) -> Step[ProbeWorkers]:
     """Return the look into the published workers that is due, and when to look next."""
-    watched = _watched(state)
+    watched = _watched(state) if state.view.driver.spends_names else _starting(state)
     if not watched:
         return NO_STEP
     often = _suspicious(state, watched)
@@ -178,17 +178,29 @@ def probe(state: JobState) -> Step[ProbeWorkers]:
 
 def _watched(moment: Moment) -> tuple[Worker, ...]:
     """Return the published workers whose ranks are looked at."""
+    if not moment.may_number or len(moment.view.host_of) < 2:
+        return ()  # a new name would not help, or a worker has no other to be compared with
+    return tuple(_hosts(moment))
+
+
+def _starting(moment: Moment) -> tuple[Worker, ...]:
+    """Return the published workers of elastic.sh in which no rank of this list was seen yet.
+
+    The looks tell when all have started, for the history of the job. elastic.sh itself notices a
+    rank that is lost.
+    """
+    return tuple(worker for worker in _hosts(moment) if not worker.probe.busy_seen)
+
+
+def _hosts(moment: Moment) -> Iterator[Worker]:
+    """Yield the published workers of a job of ours into which a look shows whether ranks run."""
     view = moment.view
-    if not view.driver_running or not moment.may_number:
-        return ()  # a new name would not help
-    if moment.foreign or view.handed_over:
-        return ()
+    if not view.driver_running or moment.foreign or view.handed_over:
+        return
     if view.facts.finished or view.facts.deleting:
-        return ()
-    if len(view.host_of) < 2:
-        return ()  # a worker has no other to be compared with
+        return
     hosts = (worker for worker in view.workers if worker.name in view.host_of)
-    return tuple(worker for worker in hosts if worker.ready and not worker.opaque)
+    yield from (worker for worker in hosts if worker.ready and not worker.opaque)
 
 
 def trains(worker: Worker) -> bool:

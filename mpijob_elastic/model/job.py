@@ -219,11 +219,18 @@ class Config:
     def occasion(self, pod: str) -> str:
         """Return the occasion of a worker's probes: its host name in the list, or its leaving.
 
+        Each list for elastic.sh is another occasion, because all ranks start again.
+
         "" if the worker is neither published nor leaving. Probes of an earlier occasion do not
         count: a published worker does not drain, and a new host name starts a new rank.
         """
         left = self.memory.left.get(pod) if self.memory else None
-        return f"left at {left.at}" if left else self.host_of.get(pod, "")
+        if left:
+            return f"left at {left.at}"
+        host = self.host_of.get(pod, "")
+        if host and self.published and self.published.number:
+            return f"{host} in list {self.published.number}"
+        return host
 
 
 @dataclass(frozen=True, kw_only=True)

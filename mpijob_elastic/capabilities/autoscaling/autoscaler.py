@@ -20,6 +20,7 @@ from mpijob_elastic.capabilities.autoscaling.facts import (
     digest,
     scaling,
 )
+from mpijob_elastic.decide import change_pause
 from mpijob_elastic.decide.actions import (
     Action,
     Create,
@@ -210,6 +211,7 @@ def _spec(
         paused=paused,
         sizes=view.facts.sizes,
         tolerance=tolerance if is_served else None,
+        pause=change_pause.pause(view),
     )
 
 

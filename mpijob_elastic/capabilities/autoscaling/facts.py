@@ -9,6 +9,7 @@ https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/horizonta
 """
 
 import hashlib
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -50,6 +51,8 @@ ALLOWED = (
 # Seconds between two steps of an HPA. A change of size costs training some seconds: so an HPA makes
 # one step at a time, with a pause in which the new workers can start.
 PERIOD = 120
+# The API server takes no longer period (pkg/apis/autoscaling/validation).
+LONGEST_PERIOD = 1800
 # Seconds for which the smallest size wanted holds (up), and the largest (down).
 UP_WINDOW, DOWN_WINDOW = 60, 600
 
@@ -194,17 +197,20 @@ def spec(
     paused: bool,
     sizes: Sequence[int] = (),
     tolerance: Tolerance | None = None,
+    pause: float = 0.0,
 ) -> Spec:
     """Return the spec of a job's HPA.
 
     paused: the HPA measures and changes nothing. sizes: those that the job may have. A step is the
     largest gap between two sizes: a smaller step never leads down, because every size is rounded
-    up. tolerance: None where the API server has no such field.
+    up. tolerance: None where the API server has no such field. pause: the least seconds between two
+    steps; the HPA gets it in whole periods, so that its spec seldom changes.
     """
     tolerance = tolerance or Tolerance()
     least, most = (sizes[0], sizes[-1]) if sizes else (least, most)
     gap = max((after - before for before, after in pairwise(sizes)), default=1)
-    step = {"type": "Pods", "value": gap, "periodSeconds": PERIOD}
+    periods = min(max(math.ceil(pause / PERIOD), 1), LONGEST_PERIOD // PERIOD)
+    step = {"type": "Pods", "value": gap, "periodSeconds": periods * PERIOD}
     select = "Disabled" if paused else "Max"
     target = {"apiVersion": MPI_JOBS.api_version, "kind": MPI_JOBS.kind, "name": job}
     return {

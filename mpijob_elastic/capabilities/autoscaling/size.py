@@ -8,11 +8,12 @@ not, and workers that became Ready stay.
 Fill: a job takes idle nodes by itself, and gives back what others need or what it cannot get. In a
 queue of Kueue the job asks for its largest size at once, because Kueue grants and takes back worker
 by worker. Otherwise the job grows by one worker, or to the next size that it may have, while
-neither its own workers nor other jobs wait: each step costs training a reset, so there is a pause
-after it. The job gives back as many workers as other jobs wait for, in one step, and workers that
-no node takes, down to a size that it may have. A pod that still waits after some minutes was not
-helped by that. All such pods count again for as long each hour, at the same time, however many they
-are. After a loss the job does not grow beyond its size before for a while (see `losses`).
+neither its own workers nor other jobs wait: each step costs training a reset or a start, so there
+is a pause after it (decide/change_pause). The job gives back as many workers as other jobs wait
+for, in one step, and workers that no node takes, down to a size that it may have. A pod that still
+waits after some minutes was not helped by that. All such pods count again for as long each hour, at
+the same time, however many they are. After a loss the job does not grow beyond its size before for
+a while (see `losses`).
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -24,6 +25,7 @@ import msgspec
 from mpijob_elastic.capabilities.autoscaling import autoscaler, losses
 from mpijob_elastic.capabilities.autoscaling.autoscaler import Autoscaler
 from mpijob_elastic.capabilities.autoscaling.facts import scaling
+from mpijob_elastic.decide import change_pause
 from mpijob_elastic.decide.actions import Note, Operations, SetSize, normal, put, test, warning
 from mpijob_elastic.decide.state import JobState, honest
 from mpijob_elastic.decide.step import NO_STEP, Step
@@ -34,8 +36,6 @@ from mpijob_elastic.model.memory import Count, Time
 from mpijob_elastic.model.phrases import listed
 
 NAME = "growth"
-# Seconds from a change of size or of the host list to the next change of size.
-COOLDOWN = 60.0
 # Seconds that a pod of another job waits before workers are given back for it: a scheduler may need
 # a moment.
 PATIENCE = 20.0
@@ -167,7 +167,7 @@ def _fill(state: JobState, size: Growth, others_wait: Sequence[float]) -> Step[F
     changes = (
         honest(at, now=now) for at in (size.at, view.memory.added_at, view.memory.removed_at)
     )
-    due_at = 0.0 if in_queue else max(changes) + COOLDOWN
+    due_at = 0.0 if in_queue else max(changes) + change_pause.pause(view)
     if now < due_at:
         return Step(again_at=due_at)
     if in_queue:

@@ -11,7 +11,7 @@ from mpijob_elastic.model import elastic_script
 from mpijob_elastic.model.acknowledgement import Acknowledgement
 from mpijob_elastic.model.job import JobView, list_number, parse_script
 from mpijob_elastic.model.memory import Left, Memory
-from mpijob_elastic.model.pod import LauncherPhase
+from mpijob_elastic.model.pod import LauncherPhase, Probe
 from mpijob_elastic.model.policy import Policy
 from tests.builders import (
     NOW,
@@ -257,3 +257,26 @@ def test_a_launcher_gets_its_driver_before_it_starts(
 def test_a_job_of_horovod_gets_none() -> None:
     view = job(launcher=launcher(LauncherPhase.WAITING))
     assert not any(isinstance(action, WriteConfig) for action in decide(view, now=NOW).actions)
+
+
+def test_looks_into_workers_until_each_start_was_seen() -> None:
+    seen = Probe(busy_seen=True, busy_at=NOW - 5, asked_at=NOW - 5)
+    view = mpi_job().shown().pod(0, probe=seen)
+    looked = [look for look in decide(view, now=NOW).looks if isinstance(look, ProbeWorkers)]
+    assert [one.name for look in looked for one in look.workers] == ["j-worker-1", "j-worker-2"]
+    everywhere = view.pod(1, probe=seen).pod(2, probe=seen)
+    assert not decide(everywhere, now=NOW).looks
+
+
+def test_each_list_is_another_occasion_to_look() -> None:
+    occasions = [numbered(pods(0), number=number).occasion("j-worker-0") for number in (7, 8)]
+    assert occasions == ["j-worker-0 in list 7", "j-worker-0 in list 8"]
+
+
+def test_an_idle_worker_keeps_its_name() -> None:
+    idle = Probe(
+        busy_seen=True, busy_at=NOW - 900, asked_at=NOW - 1, idle_at=NOW - 1, idle_since=NOW - 800
+    )
+    busy = Probe(busy_seen=True, busy_at=NOW - 1, asked_at=NOW - 1)
+    view = mpi_job().shown().pod(0, probe=busy).pod(1, probe=busy).pod(2, probe=idle)
+    assert does(view, but="wake") == "nothing"

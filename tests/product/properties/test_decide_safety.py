@@ -21,7 +21,7 @@ from mpijob_elastic.capabilities.gangs import Gangs
 from mpijob_elastic.capabilities.gangs.facts import Gang
 from mpijob_elastic.capabilities.gangs.wishes import LowerPodGroup, MakePodGroup, TunePodGroup
 from mpijob_elastic.capabilities.run_policy import DeleteJob, RunPolicy
-from mpijob_elastic.decide import decide, derive, drain
+from mpijob_elastic.decide import change_pause, decide, derive, drain
 from mpijob_elastic.decide.actions import (
     Action,
     DeleteLauncher,
@@ -562,7 +562,10 @@ def a_job_fills_within_its_bounds_and_with_pauses(view: JobView, plan: Plan) -> 
             assert action.after <= view.facts.size_down(max(before, default=most))
         if not derive(view, now=NOW).wishes.is_rationed:
             changes = (growth.at, view.memory.added_at, view.memory.removed_at)
-            assert max(min(at, NOW) for at in changes if at <= NOW + SKEW) + sizing.COOLDOWN <= NOW
+            assert (
+                max(min(at, NOW) for at in changes if at <= NOW + SKEW) + change_pause.pause(view)
+                <= NOW
+            )
             assert action.after <= (view.facts.size_at_least(action.before + 1) or action.before)
             ready = {one.name for one in view.workers if one.ready}
             waiting = sizing.helped(
