@@ -294,15 +294,18 @@ def _rank(case: Case, worker: WorkerState) -> Iterator[Finding]:
         yield wrong(
             "unread-max-np", said, next_step=case.kubectl("logs", case.launcher, "--tail=50")
         )
-    if training and case.view.driver.spends_names:
-        yield _lost(case, training)
-    elif training:
-        yield _unused(case, training)
+    yield _rankless(case, training)
+
+
+def _rankless(case: Case, training: int) -> Finding:
+    """Return a finding for a published worker without a rank, while so many others train."""
+    if training:
+        return _lost(case, training) if case.view.driver.spends_names else _unused(case, training)
     said = (
-        f"is published, but no rank runs in any worker that was checked: {program} is still "
-        "starting, waits for more slots, or has failed"
+        "is published, but no rank runs in any worker that was checked: "
+        f"{case.view.driver.program} is still starting, waits for more slots, or has failed"
     )
-    yield wrong("nobody-trains", said, next_step=case.kubectl("logs", case.launcher, "--tail=50"))
+    return wrong("nobody-trains", said, next_step=case.kubectl("logs", case.launcher, "--tail=50"))
 
 
 def _seen(case: Case, standing: str) -> Iterator[Finding]:
