@@ -115,6 +115,8 @@ HANDLES, IGNORES, FAILS, NOTHING = "handles", "ignores", "ends-with-3", "has-non
 # What happens, the signal, how the ranks are, the signals that they heed.
 CASES = [
     ("USR1, no handler", "SIGUSR1", NOTHING, []),
+    ("USR1, ignored", "SIGUSR1", IGNORES, ["SIGUSR1"]),
+    ("USR1, they save for 4 s", "SIGUSR1", HANDLES, ["SIGUSR1"]),
     ("USR2, handler", "SIGUSR2", HANDLES, ["SIGUSR2"]),
     ("TERM, they save for 4 s", "SIGTERM", HANDLES, ["SIGTERM"]),
     ("TERM, ignored", "SIGTERM", IGNORES, ["SIGTERM"]),
@@ -180,6 +182,18 @@ USR1, no handler:
   MPICH 4.0.2: runs on
   MPICH 5.0.2: runs on
   Intel MPI: runs on
+USR1, ignored:
+  Open MPI 4.1.4: runs on
+  Open MPI 5.0.11: runs on
+  MPICH 4.0.2: runs on
+  MPICH 5.0.2: runs on
+  Intel MPI: runs on
+USR1, they save for 4 s:
+  Open MPI 4.1.4: ends with 0, saved
+  Open MPI 5.0.11: ends with 0, saved
+  MPICH 4.0.2: ends with 0, saved
+  MPICH 5.0.2: ends with 0, saved
+  Intel MPI: ends with 0, saved
 USR2, handler:
   Open MPI 4.1.4: ends with 0, saved
   Open MPI 5.0.11: ends with 0, saved

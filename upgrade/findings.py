@@ -15,6 +15,7 @@ from mpijob_elastic.install import Refused
 from mpijob_elastic.install.server import OLDEST, OPTIONAL_KINDS
 from mpijob_elastic.model import phrases
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.launch_command import MPIRUN
 from mpijob_elastic.model.pod import Launcher, LauncherPhase
 from upgrade import crd
 from upgrade.crd import Crd, Form
@@ -56,7 +57,8 @@ def adoption(view: JobView, *, now: float) -> Adoption:
     elif not (view.elastic or view.facts.elastic):
         readiness, why = (
             Readiness.FIXED,
-            f"its launcher names no {names.KEY_DISCOVER_HOSTS}; nothing changes for it",
+            f"its launcher names neither {names.KEY_DISCOVER_HOSTS} nor {names.KEY_ELASTIC}; "
+            "nothing changes for it",
         )
     elif launcher is None or launcher.phase is LauncherPhase.WAITING:
         readiness, why = Readiness.LIVE, "its launcher has not started"
@@ -208,6 +210,52 @@ def jobs(adoptions: Iterable[Adoption] | None) -> PreflightFinding:
     )
     care = counts[Readiness.RESTART] or counts[Readiness.FOREIGN]
     return PreflightFinding("jobs", Advice.CARE if care else Advice.GO, text)
+
+
+def plain_mpirun(views: Iterable[JobView]) -> PreflightFinding:
+    """Count and name the running jobs whose mpirun elastic.sh could start."""
+    found = [view for view in views if _could_have_elastic_sh(view)]
+    text = "no running job starts a plain mpirun"
+    if found:
+        starts = "running job starts" if len(found) == 1 else "running jobs start"
+        text = (
+            f"{len(found)} {starts} a plain mpirun, and could change the size with "
+            f"{names.ELASTIC_PATH} (docs/mpi.md): {_named(found)}"
+        )
+    return PreflightFinding("mpirun", Advice.GO, text)
+
+
+def _could_have_elastic_sh(view: JobView) -> bool:
+    """Tell whether a job runs that starts a plain mpirun, and that may become elastic."""
+    launch = view.facts.launch
+    if launch is None or launch.program not in MPIRUN or view.policy.enabled is not None:
+        return False
+    if view.elastic or view.facts.elastic or view.foreign or view.handed_over:
+        return False
+    return view.driver_running and not (view.facts.finished or view.facts.deleting)
+
+
+def handover(views: Iterable[JobView], found: Iterable[Operator]) -> list[PreflightFinding]:
+    """Foretell what an operator that is elastic itself does to jobs with elastic.sh.
+
+    [v0.3.0] getOrCreateConfigMap writes all keys of the ConfigMap anew, and knows no elastic.sh.
+    The launcher mounts it as a key that must exist: the kubelet then leaves all files of that mount
+    as they are (pkg/volume/configmap, MakePayload), and no new launcher finds the script.
+    """
+    jobs = [view for view in views if view.facts.names_elastic and not view.facts.finished]
+    if not jobs:
+        return []
+    is_there = any(operator.kind is Kind.ELASTIC for operator in found)
+    text = (
+        f"mpi-operator v0.3.0 and the training-operator remove {names.KEY_ELASTIC} from the "
+        "ConfigMap of a job: the running launcher then learns of no other size, and a new one does "
+        f"not start. Before one of them replaces v0.2.3, wait for the end of: {_named(jobs)}"
+    )
+    return [PreflightFinding("handover", Advice.CARE if is_there else Advice.GO, text)]
+
+
+def _named(views: Iterable[JobView]) -> str:
+    return phrases.listed(f"{view.namespace}/{view.name}" for view in views)
 
 
 def faults(found: Iterable[str]) -> list[PreflightFinding]:

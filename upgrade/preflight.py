@@ -47,13 +47,16 @@ async def look(client: ApiWriter, plan: InstallPlan, *, now: float) -> Report:
     """
     found = await server.examine(client, [*plan.manifests(), *server.every_manifest()])
     jobs = await _jobs(client)
+    found_operators = await operators.operators_in(client)
     adoptions = None if jobs is None else [findings.adoption(view, now=now) for view in jobs]
     return Report(
         findings=(
             findings.kubernetes(found.version, found.minor),
             await _definition(client),
-            *findings.operators(await operators.operators_in(client)),
+            *findings.operators(found_operators),
             findings.jobs(adoptions),
+            *([] if jobs is None else [findings.plain_mpirun(jobs)]),
+            *findings.handover(jobs or (), found_operators or ()),
             *([] if jobs is None else findings.faults(await _faults(client))),
             *await labels(client, plan),
             *([] if jobs is None else findings.template_fields(await _dropped(client, plan))),

@@ -191,7 +191,14 @@ def _of_elastic_sh(job: JobFacts, launch: Launch) -> Iterator[str]:
     if launch.refusal:
         yield f"elastic.sh ends at once: {launch.refusal}"
         return
-    yield from _first_start(job, launch)
+    least, fewest = job.policy.min_replicas, launch.min_np or 0
+    if least is not None and fewest > least * job.slots:
+        yield (
+            f"elastic.sh waits with fewer than {fewest} slots (--min-np), but min-replicas gives "
+            f"{least * job.slots}"
+        )
+    else:
+        yield from _first_start(job, launch)
     yield from _fixed_ranks(launch)
 
 
@@ -271,8 +278,9 @@ def _first_start(job: JobFacts, launch: Launch) -> Iterator[str]:
     starts_small = job.policy.min_replicas is not None and job.policy.min_replicas < job.workers
     first = launch.first_np
     if starts_small and first is not None and first > least:
+        option = job.driver.options["np"]
         yield (
-            f"{launch.program} starts with {first} slots ({launch.first_option}), but min-replicas "
+            f"{launch.program} starts with {first} slots ({option}), but min-replicas "
             f"gives {least}: it waits for more"
         )
 

@@ -240,6 +240,14 @@ def _notice(view: JobView, *, why: str, wait: float) -> TellUser:
             f"Delete {listed(surplus)} yourself: no controller deletes these surplus workers. "
             f"{advice}"
         )
+    if view.driver.acknowledges:
+        # [v0.3.0] writes all keys of the ConfigMap anew. The launcher mounts elastic.sh as a key
+        # that must exist, and the kubelet changes none of its files while the key is missing.
+        advice = (
+            f"Without {names.KEY_ELASTIC} in ConfigMap {names.config_map(view.name)}, as v0.3.0 "
+            "leaves it, the running launcher learns of no other size, and a new one does not "
+            f"start: create the job again. {advice}"
+        )
     message = (
         f"{view.name} is no longer managed by mpijob-elastic: {why}. "
         f"{_outlook(view, wait=wait)} {advice}"

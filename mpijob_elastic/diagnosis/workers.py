@@ -281,15 +281,18 @@ def _rank(case: Case, worker: WorkerState) -> Iterator[Finding]:
         yield case.noted(given_up(case.view, worker))
     if training and not worker.pod.probe.busy_seen:
         yield from _unread_max_np(case, training)
-    if training and case.view.driver.spends_names:
-        yield _lost(case, training)
-    elif training:
-        yield _unused(case, training)
+    yield _rankless(case, training)
+
+
+def _rankless(case: Case, training: int) -> Finding:
+    """Return a finding for a published worker without a rank, while so many others train."""
+    if training:
+        return _lost(case, training) if case.view.driver.spends_names else _unused(case, training)
     said = (
-        f"is published, but no rank runs in any worker that was checked: {program} is still "
-        "starting, waits for more slots, or has failed"
+        "is published, but no rank runs in any worker that was checked: "
+        f"{case.view.driver.program} is still starting, waits for more slots, or has failed"
     )
-    yield wrong("nobody-trains", said, next_step=case.kubectl("logs", case.launcher, "--tail=50"))
+    return wrong("nobody-trains", said, next_step=case.kubectl("logs", case.launcher, "--tail=50"))
 
 
 def _beyond_max_np(case: Case, training: int) -> Iterator[Finding]:

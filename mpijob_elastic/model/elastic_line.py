@@ -1,7 +1,7 @@
 """The command with which elastic.sh runs a job that has a plain mpirun; for people to type.
 
 All hosts are those of `-machinefile {hostfile}`: Open MPI, MPICH and Intel MPI each count the slots
-of its lines (findings/intel-mpi-slots.sh).
+of its lines (findings/one-hostfile-option.sh).
 """
 
 import json

@@ -112,13 +112,6 @@ class Launch:
         said = [number for number in (self.np, self.min_np) if number is not None]
         return max(said, default=None)
 
-    @property
-    def first_option(self) -> str:
-        """The option that says `first_np`."""
-        if self.program != ELASTIC_SH:
-            return "-np"
-        return "--np" if self.np is not None and self.np == self.first_np else "--min-np"
-
 
 @dataclass(kw_only=True)
 class _Start:

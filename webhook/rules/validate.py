@@ -444,6 +444,18 @@ def _is_meant_for_us(key: str) -> bool:
     return bool(slash) and _LETTERS.sub("", prefix.lower()) in _NEARLY_OURS
 
 
+def _vain_size(job: MPIJob, new: JobFacts, old: JobFacts) -> Iterator[str]:
+    """Yield what a new size does to a job that is not elastic, and what would make it elastic."""
+    changes = f"{size.REPLICAS_FIELD} {old.replicas} to {new.replicas}"
+    if new.replicas < old.replicas:
+        yield (
+            f"{changes}: this job is not elastic, so its surplus workers stay{_new_launcher(new)}"
+        )
+    else:
+        yield f"{changes}: {size.UNUSED} until the job has ended"
+    yield from plain_mpirun.of_size(job, new)
+
+
 def _new_launcher(job: JobFacts) -> str:
     """Return what makes a plain job elastic, unless the advice on its mpirun says so."""
     if plain_mpirun.plain_program(job):
@@ -452,14 +464,6 @@ def _new_launcher(job: JobFacts) -> str:
         f". Run horovodrun with --host-discovery-script {names.DISCOVER_HOSTS_PATH}, in a new "
         "launcher"
     )
-
-
-def _plain_size(new: JobFacts, old: JobFacts) -> str:
-    """Return a warning on another size of a plain job."""
-    change = f"{size.REPLICAS_FIELD} {old.replicas} to {new.replicas}"
-    if new.replicas > old.replicas:
-        return f"{change}: {size.UNUSED} until the job has ended"
-    return f"{change}: this job is not elastic, so its surplus workers stay{_new_launcher(new)}"
 
 
 def _changes(job: MPIJob, new: JobFacts, old: JobFacts) -> Iterator[str]:
@@ -477,8 +481,7 @@ def _changes(job: MPIJob, new: JobFacts, old: JobFacts) -> Iterator[str]:
             "elastic, and parked workers, a suspension and sizes keep their effect until then"
         )
     if new.replicas != old.replicas and not new.acts_elastic:
-        yield _plain_size(new, old)
-        yield from plain_mpirun.of_size(job, new)
+        yield from _vain_size(job, new, old)
     if new.elastic and not old.elastic and old.policy.enabled is not False:
         yield (
             "this job becomes elastic with a new launcher; a running launcher keeps its workers "

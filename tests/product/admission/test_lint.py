@@ -286,8 +286,16 @@ def starts(*words: str, annotations: Object | None = None, **fields: Any) -> Obj
         ),
         pytest.param(
             starts("--min-np", "2", "--", *MPIRUN, replicas=3, annotations={MIN: "1"}),
-            "elastic.sh starts with 2 slots (--min-np), but min-replicas gives 1: it waits for",
+            "elastic.sh waits with fewer than 2 slots (--min-np), but min-replicas gives 1",
             id="high --min-np",
+        ),
+        pytest.param(
+            starts("--min-np", "2", "--", *MPIRUN, replicas=3), "", id="--min-np without a bound"
+        ),
+        pytest.param(
+            starts("--np", "4", "--", *MPIRUN, replicas=4, annotations={MIN: "4"}),
+            "",
+            id="as small as it may be",
         ),
         pytest.param(
             starts("--max-np", "2", "--", *MPIRUN, replicas=3),

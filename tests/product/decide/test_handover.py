@@ -139,6 +139,14 @@ def test_it_is_said_once_and_nothing_else_is_written(view: Story) -> None:
     assert does(told.but(foreign="another sign"), but="wake") == "nothing"
 
 
+def test_a_job_of_elastic_sh_is_told_that_its_script_goes() -> None:
+    view = job(foreign=FOREIGN)
+    words = "the running launcher learns of no other size, and a new one does not start"
+    assert words not in note(view).message
+    mpi = view.but(launcher=launcher(mounts_elastic=True), names_elastic=True)
+    assert words in note(mpi).message
+
+
 def test_workers_that_nobody_removes_are_named() -> None:
     assert (
         "Delete j-worker-2, j-worker-1 yourself" in note(job(foreign=FOREIGN, replicas=1)).message

@@ -6,8 +6,10 @@ from mpijob_elastic.install.installer import InstallPlan
 from mpijob_elastic.kube.resources import BUDGETS, MPI_JOBS, NETWORK_POLICIES, SERVICES, Resource
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.launch_command import Launch
 from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.pod import LauncherPhase
+from mpijob_elastic.model.policy import Policy
 from tests.builders import but, config, job, launcher
 from tests.doubles.api import TinyApi
 from tests.faults.faults import Answer
@@ -107,6 +109,61 @@ JOB = but(job(2), workers=(), launcher=STARTED, config=None, role=None)
 )
 def test_readiness(view: JobView, readiness: Readiness) -> None:
     assert findings.adoption(view, now=2000.0).readiness is readiness
+
+
+MPIRUN = Launch(program="mpirun", np=4)
+PLAIN = but(JOB, launch=MPIRUN, spec_elastic=False)
+NO_PLAIN = "no running job starts a plain mpirun"
+ONE_PLAIN = (
+    "1 running job starts a plain mpirun, and could change the size with /etc/mpi/elastic.sh "
+    "(docs/mpi.md): default/j"
+)
+
+
+@pytest.mark.parametrize(
+    ("views", "text"),
+    [
+        pytest.param([], NO_PLAIN, id="no job"),
+        pytest.param([PLAIN], ONE_PLAIN, id="one"),
+        pytest.param([PLAIN, JOB], ONE_PLAIN, id="one beside others"),
+        pytest.param([but(PLAIN, finished=True)], NO_PLAIN, id="it has ended"),
+        pytest.param([but(PLAIN, deleting=True)], NO_PLAIN, id="it is deleted"),
+        pytest.param([but(PLAIN, launcher=None)], NO_PLAIN, id="it does not run"),
+        pytest.param([but(PLAIN, foreign="its pods")], NO_PLAIN, id="another operator's"),
+        pytest.param([but(PLAIN, policy=Policy(enabled=False))], NO_PLAIN, id="switched off"),
+        pytest.param([but(PLAIN, launch=None)], NO_PLAIN, id="another program"),
+        pytest.param([but(PLAIN, spec_elastic=True)], NO_PLAIN, id="edited already"),
+    ],
+)
+def test_the_running_jobs_with_a_plain_mpirun_are_counted(views: list[JobView], text: str) -> None:
+    found = findings.plain_mpirun(views)
+    assert (found.topic, found.verdict, found.text) == ("mpirun", Advice.GO, text)
+
+
+def test_many_jobs_with_a_plain_mpirun_are_one_line() -> None:
+    found = findings.plain_mpirun([PLAIN] * 30)
+    assert found.text.startswith("30 running jobs start a plain mpirun, ")
+    assert found.text.endswith("default/j, default/j and 22 more")
+
+
+MPI = but(JOB, names_elastic=True)
+
+
+@pytest.mark.parametrize(
+    ("views", "tag", "verdict"),
+    [
+        pytest.param([MPI], "v0.2.3", Advice.GO, id="v0.2.3"),
+        pytest.param([MPI, JOB], "v0.3.0", Advice.CARE, id="v0.3.0"),
+        pytest.param([JOB], "v0.3.0", None, id="no such job"),
+        pytest.param([but(MPI, finished=True)], "v0.3.0", None, id="it has ended"),
+    ],
+)
+def test_a_handover_of_jobs_with_elastic_sh_is_foretold(
+    views: list[JobView], tag: str, verdict: Advice | None
+) -> None:
+    found = findings.handover(views, seen(tag))
+    assert [one.verdict for one in found] == ([] if verdict is None else [verdict])
+    assert all("replaces v0.2.3, wait for the end of: default/j" in one.text for one in found)
 
 
 def test_a_restart_says_what_it_costs_and_how_it_is_done() -> None:
