@@ -1,6 +1,6 @@
 """A cluster in memory for jobs that wait in a queue of Kueue: all but the controller, and the controller itself.
 
-The API server, mpi-operator, Kueue with one quota, scheduler, kubelets and Horovod's driver are
+The API server, mpi-operator, Kueue with one quota, scheduler, kubelets, Horovod's driver and elastic.sh are
 doubles, each a method that does all that is due. The webhook's answers and everything of the
 controller but its execs are real.
 """
@@ -35,26 +35,30 @@ from mpijob_elastic.capabilities.kueue.facts import WORKLOADS
 from mpijob_elastic.controller.per_job_state import Refusals, ScaleTimes, SeenTimes
 from mpijob_elastic.controller.recheck import LiveRecheck
 from mpijob_elastic.controller.reconcile import Reconciler
-from mpijob_elastic.decide.actions import LookIntoLauncher, Note, ProbeWorkers
+from mpijob_elastic.decide.actions import LookAtDriver, LookIntoLauncher, Note, ProbeWorkers
 from mpijob_elastic.kube import errors, meta
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.queue import WorkQueue
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, ROLES, Resource
 from mpijob_elastic.kube.store import StaleList
-from mpijob_elastic.model.job import JobView, parse_script
+from mpijob_elastic.model.job import JobView, Published, parse_script
 from mpijob_elastic.model.json_parts import timestamp
 from mpijob_elastic.model.pod import PodFacts
+from mpijob_elastic.model.policy import DEFAULT_DRAIN_TIMEOUT
 from mpijob_elastic.names import PARKED
 from mpijob_elastic.observe.caches import Caches
 from mpijob_elastic.observe.watching import JobKey
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.doubles.api import Object, TinyApi, merged, refused
 from tests.doubles.direct import DirectClient, Sent
+from tests.doubles.elastic_sh import ElasticSh
 from webhook.rules import handlers
 
 T = TypeVar("T")
 
 NAMESPACE = "default"
+# Seconds that ranks of elastic.sh get to save, less those by which this double may see them later.
+SAVED_FOR = DEFAULT_DRAIN_TIMEOUT - 10.0
 
 
 class Crash(Exception):
@@ -64,7 +68,8 @@ class Crash(Exception):
 class Cluster(TinyApi):
     """quota: pods that Kueue admits. lagging: the kind of which watches and lists are old. crash_in: writes to go.
 
-    slow: seconds between the starts of two pods. frozen: paths of objects that nobody may change.
+    slow: seconds between the starts of two pods. drivers: elastic.sh by the uid of its launcher.
+    killed: workers that the controller deleted although ranks of elastic.sh had time to save. frozen: paths of objects that nobody may change.
     hanging: the kind whose writes wait for a webhook that does not answer; late: such a write takes
     place all the same, after its writer gave up. asked: the controller's writes that were not
     refused, each with its time.
@@ -87,6 +92,10 @@ class Cluster(TinyApi):
         self.watched: tuple[Resource, ...] = (MPI_JOBS, PODS, CONFIG_MAPS, ROLES, self.ASKS)
         self.served: dict[Resource, tuple[int, list[bytes]]] = {}
         self.ranks: set[str] = set()
+        self.drivers: dict[str, ElasticSh] = {}
+        self.killed: list[str] = []
+        self._left: dict[str, float] = {}
+        self._begun = 0
         self._known: dict[str, tuple[bytes, Object]] = {}
         self.hook = self._before
         context = ReviewContext(
@@ -109,10 +118,14 @@ class Cluster(TinyApi):
             self._known[path] = text, self.objects[path]
         return self._known[path][1]
 
+    def published(self, job: str) -> Published | None:
+        """Return the host list of a job."""
+        config = self.get(CONFIG_MAPS, names.config_map(job))
+        return parse_script(config["data"].get(names.KEY_DISCOVER_HOSTS, "")) if config else None
+
     def listed(self, job: str) -> set[str]:
         """Return the pods in the host list of a job."""
-        config = self.get(CONFIG_MAPS, names.config_map(job))
-        script = parse_script(config["data"].get(names.KEY_DISCOVER_HOSTS, "")) if config else None
+        script = self.published(job)
         return {names.pod_of(host) for host in script.hosts} if script else set()
 
     def change(self, resource: Resource, item: Object, **patch: object) -> None:
@@ -208,12 +221,41 @@ class Cluster(TinyApi):
                 ready = {"type": "Ready", "status": "True", **since}
                 status = {"phase": "Running", "conditions": [ready], "containerStatuses": [first]}
                 self.change(PODS, pod, spec={"nodeName": "n"}, status=status)
+        self._drive()
+        self._collect()
+
+    def _drive(self) -> None:
+        """Act as the drivers."""
         self.ranks = {
             pod["metadata"]["uid"]
             for pod in self.all(PODS)
             if running(pod) and self._is_listed(pod)
         }
-        self._collect()
+        there = {pod["metadata"]["uid"]: pod for pod in self.all(PODS) if has_elastic(pod)}
+        self.drivers = {uid: one for uid, one in self.drivers.items() if uid in there}
+        for uid, launcher in there.items():
+            job = owner_of(launcher)
+            published = self.published(job)
+            if not running(launcher) or published is None:
+                continue
+            workers = [one for one in pods_of(self, job, names.ROLE_WORKER) if running(one)]
+            pods = {one["metadata"]["name"]: one["metadata"]["uid"] for one in workers}
+            if uid not in self.drivers:
+                self._begun += 1
+                self.drivers[uid] = ElasticSh(kind=self.quota + self._begun)
+            driver = self.drivers[uid]
+            driver.act(published, pods, now=self.now)
+            self.ranks = self.ranks.difference(pods.values()) | {*driver.hosts.values()}
+
+    def note_who_left(self) -> None:
+        """Note since when workers with ranks of elastic.sh are not listed any more."""
+        for launcher in self.all(PODS):
+            driver = self.drivers.get(launcher["metadata"]["uid"])
+            for host, uid in driver.hosts.items() if driver else ():
+                if host in self.listed(owner_of(launcher)):
+                    self._left.pop(uid, None)
+                else:
+                    self._left.setdefault(uid, self.now)
 
     def grant(self) -> None:
         """Act as Kueue: the higher priority first, then the older; less urgent quota is wanted back for more urgent."""
@@ -288,9 +330,31 @@ class Cluster(TinyApi):
         if sent.method == "GET":
             return self._instead(sent)
         self._hinder(sent)
+        killed = [*self._killed_by(sent)]
         answer = self._instead(sent)
+        self.killed += killed
         self.asked.append((self.now, sent))
         return answer
+
+    def _killed_by(self, sent: Sent) -> Iterator[str]:
+        """Yield the ranks of elastic.sh that end by a deletion before they had their time to save."""
+        name = sent.name
+        pod = self.get(PODS, name) if sent.path == PODS.path(NAMESPACE, name) else None
+        if sent.method != "DELETE" or pod is None:
+            return
+        owner = owner_of(pod)
+        launcher, job = self.get(PODS, names.launcher(owner)), self.get(MPI_JOBS, owner)
+        if launcher is None or job is None or job["status"].get("completionTime"):
+            return
+        driver = self.drivers.get(launcher["metadata"]["uid"])
+        if driver is None or not running(launcher):
+            return
+        for one in pods_of(self, owner, names.ROLE_WORKER):
+            uid = one["metadata"]["uid"]
+            is_ended = name in (names.launcher(owner), one["metadata"]["name"]) and running(one)
+            saved_for = self.now - self._left.get(uid, self.now)
+            if is_ended and uid in driver.hosts.values() and saved_for < SAVED_FOR:
+                yield f"a rank in {one['metadata']['name']} is killed {saved_for:.0f} s after it left"
 
     def _hinder(self, sent: Sent) -> None:
         """Refuse a write to what is frozen, and let one wait that a webhook does not answer.
@@ -407,6 +471,18 @@ class _Prober(Prober):
         """Nothing: a pod of this cluster takes its ranks with it."""
 
 
+class _DriverLooks(DriverLooks):
+    """Looks at once, into the cluster."""
+
+    cluster: Cluster
+
+    def begin(self, view: JobView, action: LookAtDriver) -> None:
+        uid, job = action.launcher.ref.uid, (view.namespace, view.name)
+        before, driver = self.seen(job, uid), self.cluster.drivers.get(uid)
+        if driver:
+            self.jobs[job] = {uid: driver.acknowledged(before, now=self.cluster.now)}
+
+
 class _Execs(Execs):
     def begin(self, view: JobView, action: LookIntoLauncher) -> None:
         """Nothing: no exec of this cluster freezes."""
@@ -442,7 +518,8 @@ class Leader:
             _Execs(client, now=now, wake=lambda *_: None),
             SeenTimes(clock=now),
         )
-        self.driver_looks = DriverLooks(client, now=now, wake=lambda *_: None)
+        self.driver_looks = _DriverLooks(client, now=now, wake=lambda *_: None)
+        self.driver_looks.cluster = cluster
         recheck = LiveRecheck(
             client,
             self.caches,
@@ -484,12 +561,14 @@ class Leader:
                 await self.reconciler.reconcile(key)
             except (errors.KubeError, Outdated):
                 self._woken.add(key)
+            self._cluster.note_who_left()
 
     def remembered(self) -> set[tuple[str, str]]:
         """Return the jobs of which anything is kept in memory beside the caches."""
         reconciler = self.reconciler
         kept = (
             self.prober.jobs,
+            self.driver_looks.jobs,
             self.execs.jobs,
             self.drains._first,
             self.drains._lists,
@@ -564,6 +643,13 @@ def parked(job: Object) -> set[str]:
         for index in text.split(",")
         if index and int(index) < size_of(job)
     }
+
+
+def has_elastic(pod: Object) -> bool:
+    """Tell whether a pod is a launcher that elastic.sh was given to."""
+    volumes = pod["spec"].get("volumes", ())
+    items = (item for one in volumes for item in one.get("configMap", {}).get("items") or ())
+    return any(item["key"] == names.KEY_ELASTIC for item in items)
 
 
 def holds_place(pod: Object) -> bool:

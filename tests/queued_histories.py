@@ -44,6 +44,7 @@ TAIL, REST = (
 # comes back (decide.pace).
 MOST_SAME = 20
 
+ELASTIC_SH = (names.ELASTIC_PATH, "--", "mpirun", "train")
 # More fields than are read of a job.
 MANY = [{"name": "A"}] * 6000
 
@@ -87,12 +88,13 @@ def drawn(
 class History:
     """A history as it goes on. free: pods that may run outside the quota, because their job left its queue.
 
-    holding: uids of placeholders. lists: the hosts that were last seen of each job, by uid. KIND:
-    the cluster. LABELS, NOTES: labels and annotations by which a job queues. KINDS: of its steps.
+    holding: uids of placeholders. lists: the hosts that were last seen of each job, by uid.
+    restarts: every how many-th job elastic.sh runs, 0 if none. KIND: the cluster. LABELS, NOTES: labels and annotations by which a job queues. KINDS: of its steps.
     """
 
     jobs: int
     quota: int
+    restarts: int = 0
     wrong: list[str] = field(default_factory=list)
     free: set[str] = field(default_factory=set)
     holding: set[str] = field(default_factory=set)
@@ -161,7 +163,14 @@ class History:
         self.born += 1
         notes = {names.MIN_REPLICAS: str(least), **self.NOTES, **more}
         job = objects.mpi_job(
-            name=name, uid=f"job-{self.born}", replicas=2, annotations=notes, conditions=["Created"]
+            name=name,
+            uid=f"job-{self.born}",
+            replicas=2,
+            annotations=notes,
+            conditions=["Created"],
+            command=ELASTIC_SH
+            if self.restarts and self.born % self.restarts == 0
+            else objects.ELASTIC,
         )
         job["metadata"]["labels"] = {**self.LABELS}
         job["spec"]["cleanPodPolicy"] = "Running"
@@ -273,6 +282,8 @@ class History:
 
     def _watch(self) -> None:
         self._watch_quota()
+        if not self.wrong:
+            self.wrong += self.cluster.killed[:1]
         for pod in self.cluster.all(PODS):
             uid = pod["metadata"]["uid"]
             if holds_place(pod):
@@ -470,33 +481,41 @@ def queue_of(job: Object) -> str:
 
 
 async def play(
-    jobs: int, quota: int, steps: Sequence[Step], *, kind: type[History] = History
+    jobs: int,
+    quota: int,
+    steps: Sequence[Step],
+    *,
+    kind: type[History] = History,
+    restarts: int = 0,
 ) -> list[str]:
     """Return what goes wrong in a history."""
-    return await kind(jobs, quota).play(steps)
+    return await kind(jobs, quota, restarts).play(steps)
 
 
 async def shrunk(
-    jobs: int, quota: int, steps: Sequence[Step], *, kind: type[History]
+    jobs: int, quota: int, steps: Sequence[Step], *, kind: type[History], restarts: int
 ) -> list[Step]:
     """Return the fewest steps, one left out at a time, with which still anything goes wrong."""
     left = list(steps)
     for index in reversed(range(len(left))):
         fewer = [*left[:index], *left[index + 1 :]]
-        if await play(jobs, quota, fewer, kind=kind):
+        if await play(jobs, quota, fewer, kind=kind, restarts=restarts):
             left = fewer
     return left
 
 
 async def search(seeds: Iterable[int], *, kind: type[History] = History) -> list[str]:
-    """Return what goes wrong in the histories of these seeds, shrunk: odd seeds have three jobs, even one."""
+    """Return what goes wrong in the histories of these seeds, shrunk.
+
+    Odd seeds have three jobs, even one. In turns of six seeds elastic.sh runs none of the jobs, all,
+    and every second.
+    """
     found = []
     for seed in seeds:
-        jobs = 3 if seed % 2 else 1
+        jobs, restarts = 3 if seed % 2 else 1, seed // 2 % 3
         quota, steps = drawn(seed, jobs=jobs, kinds=kind.KINDS)
-        if await play(jobs, quota, steps, kind=kind):
-            fewest = await shrunk(jobs, quota, steps, kind=kind)
-            found.append(
-                f"{seed}: {jobs}, {quota}, {fewest}: {(await play(jobs, quota, fewest, kind=kind))[:3]}"
-            )
+        if await play(jobs, quota, steps, kind=kind, restarts=restarts):
+            fewest = await shrunk(jobs, quota, steps, kind=kind, restarts=restarts)
+            wrong = await play(jobs, quota, fewest, kind=kind, restarts=restarts)
+            found.append(f"{seed}: {jobs}, {quota}, {fewest}, restarts={restarts}: {wrong[:3]}")
     return found

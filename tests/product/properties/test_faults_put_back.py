@@ -10,7 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from mpijob_elastic.admission.parking import ParkingAdmission
-from mpijob_elastic.decide import overdue, pace, reminders
+from mpijob_elastic.decide import overdue, pace, reminders, suspend
+from mpijob_elastic.model.acknowledgement import Acknowledgement
 from tests.doubles.horovod_driver import Driver
 from tests.free_histories import FreeHistory
 from tests.hindered_histories import HinderedHistory
@@ -49,13 +50,41 @@ def no_end(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(overdue, "is_overdue", lambda _view, _wishes: False)
 
 
-async def first_found(kind: type[History]) -> list[str]:
+def an_earlier_list(patch: pytest.MonkeyPatch) -> None:
+    """A worker has drained once elastic.sh has acknowledged any list."""
+    patch.setattr(
+        Acknowledgement, "shows_empty", lambda known, _pod, *, since: known.number >= 0 < since
+    )
+
+
+def no_wait(patch: pytest.MonkeyPatch) -> None:
+    """The launcher of a job that stops goes at once."""
+    patch.setattr(suspend, "_has_to_wait", lambda _state: False)
+
+
+async def first_found(kind: type[History], *, restarts: int = 0) -> list[str]:
     for seed in range(FEW):
         jobs = 3 if seed % 2 else 1
         quota, steps = drawn(seed, jobs=jobs, kinds=kind.KINDS)
-        if wrong := await play(jobs, quota, steps, kind=kind):
+        if wrong := await play(jobs, quota, steps, kind=kind, restarts=restarts):
             return wrong
     return []
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(an_earlier_list, id="the acknowledgement of an earlier list counts"),
+        pytest.param(no_wait, id="a launcher that stops does not wait for its ranks"),
+    ],
+)
+async def test_a_history_of_elastic_sh_finds_it(
+    fault: Fault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault(monkeypatch)
+    found = await first_found(History, restarts=1)
+    assert found
+    assert "is killed" in found[0]
 
 
 @pytest.mark.parametrize(
