@@ -29,14 +29,14 @@ def _escaped(key: str) -> str:
 
 
 _KEY = r"(?:[a-z0-9.-]+~1)?[A-Za-z0-9._-]+"
-# Fields that may be added: an item of a ConfigMap volume, a mount, a key of a ConfigMap, the
-# selector of a job's workers, the deadline of a launcher, the grace period of a worker, scheduling
-# gates, a label, an annotation, a pod's scheduler and group, nodes that a pod prefers, what a
-# placeholder asks for, and a seccomp profile, or a security context where there is none.
+# Fields that may be added: a volume, an item of a ConfigMap volume, a mount, keys of a ConfigMap,
+# the selector of a job's workers, the deadline of a launcher, the grace period of a worker,
+# scheduling gates, a label, an annotation, a pod's scheduler and group, nodes that a pod prefers,
+# what a placeholder asks for, and a seccomp profile, or a security context where there is none.
 _ALLOWED = re.compile(
-    r"/spec/volumes/(?:0|[1-9][0-9]*)/configMap/items/(?:0|[1-9][0-9]*)"
+    r"/spec/volumes/(?:0|[1-9][0-9]*)(?:/configMap/items/(?:0|[1-9][0-9]*))?"
     r"|/spec/containers/(?:0|[1-9][0-9]*)/volumeMounts/(?:0|[1-9][0-9]*)"
-    rf"|/data/{re.escape(names.KEY_DISCOVER_HOSTS)}"
+    rf"|/data/(?:{re.escape(names.KEY_DISCOVER_HOSTS)}|{re.escape(names.KEY_ELASTIC)})"
     r"|/status/replicaStatuses/Worker/selector"
     r"|/spec/(?:activeDeadline|terminationGracePeriod)Seconds"
     r"|/spec/schedulingGates(?:/-)?"

@@ -1,10 +1,17 @@
-"""Add discover_hosts.sh to the operator's new ConfigMap and launcher, and what else a job needs.
+"""Add the files of elastic jobs to the operator's new ConfigMap and launcher.
 
 All functions are pure. mpi-operator v0.3.0 adds discover_hosts.sh to both objects itself, so its
 objects, and objects that were patched before, stay unchanged. An object that is not clearly
 v0.2.3's is left alone; the controller reports what was missed.
+
+A launcher that names elastic.sh gets this driver, and a folder where the driver writes, whatever
+the annotations of its MPIJob say: without them its container could not start. With `enabled:
+"false"` nobody keeps the host list. So it names all workers from the start, and the driver runs its
+command on these for as long as the job lives.
 """
 
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -14,20 +21,13 @@ from mpijob_elastic.admission import json_patch
 from mpijob_elastic.admission.json_patch import Patch
 from mpijob_elastic.kube.meta import ObjectMeta, OwnerReference
 from mpijob_elastic.kube.resources import MPI_JOBS
-from mpijob_elastic.model import policy
+from mpijob_elastic.model import elastic_script, policy
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.json_parts import Lifecycle, SchedulingGate, SchedulingGroup, Volume, Wire
 from mpijob_elastic.model.mpijob import Container, MPIJob
 
-_ITEM = {
-    "key": names.KEY_DISCOVER_HOSTS,
-    "mode": names.MODE_EXECUTABLE,
-    "path": names.KEY_DISCOVER_HOSTS,
-}
 _MPI_JOBS_VERSION = MPI_JOBS.api_version
-# No worker is Ready when a job's ConfigMap is created; the controller publishes each worker that
-# becomes Ready.
-_NO_HOSTS = names.discover_hosts([], slots=1)
+_SLOTS = re.compile(r" slots=([1-9][0-9]{0,9})\n")
 
 
 class VolumeMount(Wire, frozen=True):
@@ -44,6 +44,18 @@ class PodContainer(Container, frozen=True):
     lifecycle: Lifecycle | None = None
     restart_policy: str | None = None  # "Always" makes an init container a sidecar
     security_context: dict[str, Any] | None = None
+
+    def mounts(self, path: str) -> str:
+        """Return the volume that is mounted at a path; "" if there is none."""
+        for mount in self.volume_mounts or ():
+            if mount.mount_path.rstrip("/") == path:
+                return mount.name
+        return ""
+
+    @property
+    def finds_files(self) -> bool:
+        """True if the operator's files are where it mounts them."""
+        return self.mounts(names.MOUNT_PATH) == names.CONFIG_VOLUME
 
 
 class PreferredNodes(Wire, frozen=True):
@@ -100,18 +112,30 @@ class ConfigMap(Wire, frozen=True):
     data: dict[str, str] | None = None
     binary_data: dict[str, str] | None = None
 
+    def has(self, key: str) -> bool:
+        """Tell whether a key is there."""
+        return key in (self.data or ()) or key in (self.binary_data or ())
+
+    @property
+    def hostfile(self) -> str:
+        """The operator's list of workers; "" if absent."""
+        return (self.data or {}).get(names.KEY_HOSTFILE, "")
+
 
 def launcher(pod: AdmittedPod, job: JobFacts | None) -> Patch:
     """Return a patch that mounts discover_hosts.sh, executable, in an elastic launcher.
 
-    The launcher must be the operator's. The item is not optional: a kubelet starts no container
-    before it has the whole ConfigMap, so no driver finds an empty /etc/mpi. The item also tells the
-    controller, for as long as the pod lives, that the pod's driver is elastic. `job`: the MPIJob as
-    last seen.
+    A launcher that names elastic.sh gets that file, too. The launcher must be the operator's. The
+    items are not optional: a kubelet starts no container before it has the whole ConfigMap, so no
+    driver finds an empty /etc/mpi. The items also tell the controller, for as long as the pod
+    lives, that the pod's driver is elastic, and which one it is. `job`: the MPIJob as last seen.
     """
-    owner = _owner_of_launcher(pod.metadata)
+    owner = owner_of_launcher(pod.metadata)
     if owner is None or not _is_elastic(pod, owner, job):
         return ()
+    keys = [names.KEY_DISCOVER_HOSTS]
+    if _names_elastic(pod):
+        keys.append(names.KEY_ELASTIC)
     for index, volume in enumerate(pod.spec.volumes or ()):
         config = volume.config_map
         if volume.name == names.CONFIG_VOLUME and config:
@@ -121,10 +145,39 @@ def launcher(pod: AdmittedPod, job: JobFacts | None) -> Patch:
             # operator's.
             if has_it or not items or config.name != names.config_map(owner.name):
                 return ()
-            return json_patch.adding(
-                at=f"/spec/volumes/{index}/configMap/items/{len(items)}", value=_ITEM
+            at = f"/spec/volumes/{index}/configMap/items"
+            return tuple(
+                operation
+                for position, key in enumerate(keys, start=len(items))
+                for operation in json_patch.adding(at=f"{at}/{position}", value=_item(key))
             )
     return ()
+
+
+def _item(key: str) -> dict[str, Any]:
+    return {"key": key, "mode": names.MODE_EXECUTABLE, "path": key}
+
+
+def elastic_folder(pod: AdmittedPod) -> Patch:
+    """Return a patch that mounts the folder where elastic.sh writes.
+
+    The image may have a read-only root, and any user. The folder is for each container of a
+    launcher that names elastic.sh and finds it in /etc/mpi. What the template mounts there stays.
+    """
+    if owner_of_launcher(pod.metadata) is None or not _names_elastic(pod):
+        return ()
+    patch: Patch = ()
+    for index, container in enumerate(pod.spec.containers or ()):
+        mounts = container.volume_mounts or []
+        mount = {"name": names.ELASTIC_VOLUME, "mountPath": names.ELASTIC_FOLDER}
+        if container.finds_files and not container.mounts(names.ELASTIC_FOLDER):
+            at = f"/spec/containers/{index}/volumeMounts/{len(mounts)}"
+            patch += json_patch.adding(at=at, value=mount)
+    volumes = pod.spec.volumes or []
+    if patch and all(volume.name != names.ELASTIC_VOLUME for volume in volumes):
+        value = {"name": names.ELASTIC_VOLUME, "emptyDir": {}}
+        patch += json_patch.adding(at=f"/spec/volumes/{len(volumes)}", value=value)
+    return patch
 
 
 def edl_mount(pod: AdmittedPod) -> Patch:
@@ -133,39 +186,54 @@ def edl_mount(pod: AdmittedPod) -> Patch:
     It is for containers of a launcher that name that path. discover_hosts.sh prints what
     et-operator's prints; the hostfile has lines `NAME slots=N` instead of `NAME:N`.
     """
-    if _owner_of_launcher(pod.metadata) is None:
+    if owner_of_launcher(pod.metadata) is None:
         return ()
     return tuple(
         operation
         for index, container in enumerate(pod.spec.containers or ())
         if any(f"{names.EDL_PATH}/" in text for text in container.texts())
-        for operation in _mount_again(
-            container.volume_mounts or [], at=f"/spec/containers/{index}/volumeMounts"
-        )
+        for operation in _mount_again(container, at=f"/spec/containers/{index}/volumeMounts")
     )
 
 
-def _mount_again(mounts: list[VolumeMount], *, at: str) -> Patch:
-    paths = {mount.mount_path.rstrip("/"): mount.name for mount in mounts}
-    if paths.get(names.MOUNT_PATH) != names.CONFIG_VOLUME or names.EDL_PATH in paths:
+def _mount_again(container: PodContainer, *, at: str) -> Patch:
+    if not container.finds_files or container.mounts(names.EDL_PATH):
         return ()
     mount = {"name": names.CONFIG_VOLUME, "mountPath": names.EDL_PATH}
-    return json_patch.adding(at=f"{at}/{len(mounts)}", value=mount)
+    return json_patch.adding(at=f"{at}/{len(container.volume_mounts or ())}", value=mount)
 
 
-def config_map(config: ConfigMap) -> Patch:
-    """Return a patch that adds a discover_hosts.sh without hosts.
+def config_map(config: ConfigMap, job: JobFacts | None) -> Patch:
+    """Return a patch that adds a discover_hosts.sh, and elastic.sh to a job that names it.
 
-    So the file exists from the start.
+    So the files exist from the start. No worker is Ready when a job's ConfigMap is created, and the
+    controller publishes each worker that becomes Ready. If the job is not known yet, the controller
+    adds elastic.sh a moment later.
     """
     owner = job_of(config.metadata)
     if owner is None or config.metadata.name != names.config_map(owner.name) or config.data is None:
         return ()
-    if names.KEY_DISCOVER_HOSTS in config.data or names.KEY_DISCOVER_HOSTS in (
-        config.binary_data or ()
-    ):
+    if config.has(names.KEY_DISCOVER_HOSTS):
         return ()
-    return json_patch.adding(at=f"/data/{names.KEY_DISCOVER_HOSTS}", value=_NO_HOSTS)
+    known = job if job and job.metadata.uid == owner.uid else None
+    patch = json_patch.adding(
+        at=f"/data/{names.KEY_DISCOVER_HOSTS}", value=_first_list(config, known)
+    )
+    if known and known.names_elastic and not config.has(names.KEY_ELASTIC):
+        patch += json_patch.adding(at=f"/data/{names.KEY_ELASTIC}", value=elastic_script.TEXT)
+    return patch
+
+
+def _first_list(config: ConfigMap, job: JobFacts | None) -> str:
+    """Return the first discover_hosts.sh: without hosts, unless nobody keeps the list.
+
+    [operator] The launcher of such a job waits until all workers of the hostfile run.
+    """
+    if job is None or not job.names_elastic or job.policy.enabled is not False:
+        return names.discover_hosts([], slots=1)
+    hosts = _hosts(config, job.metadata.name)
+    slots = _SLOTS.search(config.hostfile)
+    return names.discover_hosts(list(hosts), slots=int(slots[1]) if slots else 1)
 
 
 def startup_hostfile(config: ConfigMap, job: JobFacts | None) -> Patch:
@@ -180,18 +248,22 @@ def startup_hostfile(config: ConfigMap, job: JobFacts | None) -> Patch:
     if job is None or owner is None or owner.uid != job.metadata.uid or not job.elastic:
         return ()
     skips = job.skips
-    lines = (config.data or {}).get(names.KEY_HOSTFILE, "").splitlines(keepends=True)
-    operators = all(
-        line.startswith(f"{names.worker(owner.name, index)} slots=")
-        for index, line in enumerate(lines)
-    )
-    if not operators:
+    lines = config.hostfile.splitlines(keepends=True)
+    if len(_hosts(config, owner.name)) != len(lines):
         return ()
     wanted = [line for index, line in enumerate(lines) if index not in skips]
     wanted = wanted[: job.startup_workers]
     if len(wanted) == len(lines):
         return ()
     return json_patch.replacing(at=f"/data/{names.KEY_HOSTFILE}", value="".join(wanted))
+
+
+def _hosts(config: ConfigMap, job: str) -> Sequence[str]:
+    """Return the workers of the hostfile as the operator writes it; none if it is another one."""
+    lines = config.hostfile.splitlines()
+    hosts = [names.worker(job, index) for index in range(len(lines))]
+    pairs = zip(lines, hosts, strict=True)
+    return hosts if all(line.startswith(f"{host} slots=") for line, host in pairs) else ()
 
 
 def selector(job: MPIJob) -> Patch:
@@ -233,11 +305,20 @@ def _is_elastic(pod: AdmittedPod, owner: OwnerReference, job: JobFacts | None) -
 
     Its own command says so, or an annotation of its MPIJob.
     """
-    if policy.names_discovery(
-        text for container in pod.spec.containers or () for text in container.texts()
-    ):
+    if policy.names_discovery(_texts(pod)):
         return True
     return job is not None and job.metadata.uid == owner.uid and job.policy.enabled is True
+
+
+def _names_elastic(pod: AdmittedPod) -> bool:
+    """Tell whether a container of the pod names elastic.sh."""
+    return policy.names_elastic(_texts(pod))
+
+
+def _texts(pod: AdmittedPod) -> Iterator[str]:
+    """Yield the texts of a pod's containers that may name a file."""
+    for container in pod.spec.containers or ():
+        yield from container.texts()
 
 
 def role_of(pod: AdmittedPod, job: JobFacts) -> str:
@@ -255,7 +336,8 @@ def role_of(pod: AdmittedPod, job: JobFacts) -> str:
     return ""
 
 
-def _owner_of_launcher(metadata: ObjectMeta) -> OwnerReference | None:
+def owner_of_launcher(metadata: ObjectMeta) -> OwnerReference | None:
+    """Return the MPIJob whose launcher a pod is, by its labels and name; None for another pod."""
     owner, labels = job_of(metadata), metadata.labels
     said = labels.get(names.LABEL_GROUP_NAME), labels.get(names.LABEL_JOB_ROLE)
     is_launcher = said == (names.GROUP, names.ROLE_LAUNCHER)

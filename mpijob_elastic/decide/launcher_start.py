@@ -7,7 +7,7 @@ for its -np. Without these horovodrun gives up after HOROVOD_ELASTIC_TIMEOUT, wh
 waits without a limit. A command that counts the lines of the hostfile must find all workers, so the
 hostfile is whole where -np cannot be read, or the launcher names that file.
 
-A launcher that has read a longer, older hostfile can never start; a launcher without our mount can
+A launcher that has read a longer, older hostfile can never start; a launcher without our mounts can
 never become elastic. Both are deleted, and the operator creates the launcher again. Safety rule 7:
 a launcher whose main container has started is deleted only to suspend its job. Before the main
 container starts, a deletion loses nothing.
@@ -67,8 +67,8 @@ def _free(state: JobState) -> tuple[str, ...]:
 def tries(state: JobState) -> Tries | None:
     """Return the count of launchers that are to be made again before they start.
 
-    They lack the mount, or a capability wishes it. Each pod counts once. A launcher deleted for a
-    suspension is not counted.
+    They lack a file of ours, or a capability wishes it. Each pod counts once. A launcher deleted
+    for a suspension is not counted.
     """
     before, launcher = state.view.memory.launchers, state.view.launcher
     if launcher is None or state.wishes.suspend:
@@ -97,8 +97,9 @@ def _again(state: JobState, launcher: Launcher, tried: Tries | None) -> Step[Del
     if tried is None or tried.uid != launcher.ref.uid:
         return NO_STEP
     due_at, wish = RELAUNCHED.due_at(tried, now=state.now), state.wishes.relaunch
-    why = f"was created without {names.DISCOVER_HOSTS_PATH} while the webhook was down"
-    if launcher.facts.mounts_discovery and wish:
+    lacking = missing_file(state, launcher)
+    why = f"was created without {lacking} while the webhook was down"
+    if wish and not lacking:
         due_at, why = max(due_at, wish.after), wish.why
     count = f"(try {tried.count} of {len(RELAUNCHED.delays)})"
     return _recreated(state, launcher, due_at, f"{why}; recreating it before it starts {count}")
@@ -125,12 +126,22 @@ def end(state: JobState) -> EndLauncher | None:
 def _missed_admission(state: JobState, launcher: Launcher) -> bool:
     if not state.view.elastic or launcher.phase not in NOT_STARTED:
         return False
-    if state.wishes.relaunch:
-        return True
-    if launcher.facts.mounts_discovery:
-        return False
-    # An edit to a plain command is for this launcher, which has yet to start.
-    return state.view.facts.elastic
+    return state.wishes.relaunch is not None or missing_file(state, launcher) != ""
+
+
+def missing_file(state: JobState, launcher: Launcher) -> str:
+    """Return the file that an elastic launcher which has yet to start was not given; "" for none.
+
+    An edit of the command is for this launcher, too, so the MPIJob says what the launcher needs.
+    """
+    facts = state.view.facts
+    if not facts.elastic or launcher.phase not in NOT_STARTED:
+        return ""
+    if not launcher.facts.mounts_discovery:
+        return names.DISCOVER_HOSTS_PATH
+    if facts.names_elastic and not launcher.facts.mounts_elastic:
+        return names.ELASTIC_PATH
+    return ""
 
 
 def _stuck_at(state: JobState, config: Config, launcher: Launcher) -> float | None:

@@ -8,7 +8,15 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import capability, frozen_execs, handover, moves, pace, parking
+from mpijob_elastic.decide import (
+    capability,
+    frozen_execs,
+    handover,
+    launcher_start,
+    moves,
+    pace,
+    parking,
+)
 from mpijob_elastic.decide.actions import Note, TellUser, normal, warning
 from mpijob_elastic.decide.frozen_execs import LATE_AFTER
 from mpijob_elastic.decide.state import (
@@ -342,11 +350,11 @@ def _of_capabilities(state: JobState) -> Iterator[Note]:
 def _launcher(state: JobState, launcher: Launcher) -> Iterable[Note]:
     if not state.launcher.sees_hosts:
         yield _without_discovery(state.view, launcher)
-    elif _is_missed_too_often(state.view, launcher):
+    elif lacking := _missed_too_often(state, launcher):
         yield warning(
             "AdmissionMissed",
             f"{launcher.ref.name} was created {len(RELAUNCHED.delays)} times without "
-            f"{names.DISCOVER_HOSTS_PATH}; check that the webhook {names.WEBHOOK} is running and "
+            f"{lacking}; check that the webhook {names.WEBHOOK} is running and "
             "that its caBundle is set",
         )
     refused = launcher.refused
@@ -362,11 +370,11 @@ def _launcher(state: JobState, launcher: Launcher) -> Iterable[Note]:
         )
 
 
-def _is_missed_too_often(view: JobView, launcher: Launcher) -> bool:
-    """Tell whether launchers were made again too often because they lack the mount."""
-    if launcher.facts.mounts_discovery:
-        return False
-    return RELAUNCHED.is_given_up(view.memory.launchers)
+def _missed_too_often(state: JobState, launcher: Launcher) -> str:
+    """Return the file for which launchers were made again too often; "" if there is none."""
+    if not RELAUNCHED.is_given_up(state.view.memory.launchers):
+        return ""
+    return launcher_start.missing_file(state, launcher)
 
 
 def _without_discovery(view: JobView, launcher: Launcher) -> Note:

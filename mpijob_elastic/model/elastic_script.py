@@ -1,7 +1,9 @@
-"""The text of elastic.sh, which webhook and controller put into the operator's ConfigMap."""
+"""The text of elastic.sh, the driver of any MPI program (docs/decisions/0048).
 
-from importlib.resources import files
+The webhook gives it to a job's ConfigMap; the controller writes it where the webhook was away.
+"""
 
-from mpijob_elastic import names
+from pathlib import Path
 
-TEXT = files(__package__).joinpath(names.KEY_ELASTIC).read_text()
+# ASCII, so that its characters are its bytes.
+TEXT = (Path(__file__).parent / "elastic.sh").read_text("ascii")

@@ -122,7 +122,7 @@ def _written(script: str, published: Published) -> str:
 
 
 def script_fingerprint(script: str) -> str:
-    """Return a short form of discover_hosts.sh for `Memory.script`."""
+    """Return a short form of a script: of discover_hosts.sh for `Memory.script`, of elastic.sh."""
     return hashlib.sha256(script.encode()).hexdigest()[:12]
 
 

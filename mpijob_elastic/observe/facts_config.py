@@ -13,7 +13,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model import bounds, history
-from mpijob_elastic.model.job import ConfigFacts, Role
+from mpijob_elastic.model.job import ConfigFacts, Role, script_fingerprint
 from mpijob_elastic.model.json_parts import Managed, Owned, Wire, owned
 from mpijob_elastic.model.memory import expanded
 
@@ -67,7 +67,7 @@ def read_config(raw: bytes) -> ConfigFacts:
         if f"f:{names.KEY_DISCOVER_HOSTS}" in one.fields_v1.data
     ]
     written_at, writer = max(writers, default=(0.0, ""))
-    kubexec = data.get(names.KEY_KUBEXEC)
+    kubexec, elastic = data.get(names.KEY_KUBEXEC), data.get(names.KEY_ELASTIC)
     # The memory comes first, because it must survive a restart: `_too_long` goes by this order.
     found = {names.MEMORY: config.metadata.annotations.get(names.MEMORY)}
     found |= {key: data.get(key) for key in (names.KEY_DISCOVER_HOSTS, names.KEY_HOSTFILE)}
@@ -83,6 +83,8 @@ def read_config(raw: bytes) -> ConfigFacts:
         memory=texts.get(names.MEMORY),
         history=told,
         kubexec=kubexec and kubexec[: bounds.LONGEST_KUBEXEC + 1],  # a longer script is not read
+        # Of a text of any length only this is kept.
+        elastic="" if elastic is None else script_fingerprint(elastic),
         writer=writer[: bounds.LONGEST_MANAGER],
         written_at=written_at,
         cut=cut,

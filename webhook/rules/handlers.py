@@ -100,10 +100,11 @@ def mutating(context: ReviewContext) -> Mapping[Kind, Handler]:
 
 def _config_created(context: ReviewContext, request: Request) -> Verdict:
     config = _configs.decode(request.object)
-    patch, owner = mutate.config_map(config), config.metadata.controller
-    if not patch or owner is None:
-        return Verdict(patch=patch)
-    job = context.job(request.namespace, owner.name)
+    owner = config.metadata.controller
+    job = context.job(request.namespace, owner.name) if owner else None
+    patch = mutate.config_map(config, job)
+    if not patch:
+        return review.UNCHANGED
     return Verdict(patch=(*patch, *mutate.startup_hostfile(config, job)))
 
 
@@ -145,7 +146,12 @@ def _pod_created(context: ReviewContext, request: Request, *, taken: tuple[str, 
         if emptied:
             return Verdict(patch=(*pod_templates.restored_security(pod, job), *emptied))
     restored, pod = _restored(request, pod, job)
-    changes = [restored, mutate.launcher(pod, job), mutate.edl_mount(pod)]
+    changes = [
+        restored,
+        mutate.launcher(pod, job),
+        mutate.elastic_folder(pod),
+        mutate.edl_mount(pod),
+    ]
     if context.restores_labels:
         changes.append(pod_templates.missing_labels(pod, job, taken=taken))
     changes += [

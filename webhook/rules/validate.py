@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import msgspec
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.admission import budgets, lint, misplaced, size
+from mpijob_elastic.admission import budgets, elastic_grace, lint, misplaced, size
 from mpijob_elastic.admission.interface import ReviewContext
 from mpijob_elastic.admission.review import MOST, Refusal, Request, Verdict
 from mpijob_elastic.admission.size import ScaleObject
@@ -104,6 +104,7 @@ def _refusals(edit: Edit, context: ReviewContext, no_workers: str) -> tuple[Refu
         *_out_of_bounds(new, old, of_rooms, no_workers),
         *_past_the_gate(job, new, before, old),
         *_no_room(job, new, before, old),
+        *elastic_grace.refusals(new, old),
         *of_rooms,
     )
 

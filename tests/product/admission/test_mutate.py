@@ -13,7 +13,8 @@ from mpijob_elastic import names
 from mpijob_elastic.admission import json_patch, mutate, review
 from mpijob_elastic.admission.json_patch import ForeignField, Patch
 from mpijob_elastic.capabilities.run_policy.admission import RunPolicyAdmission
-from tests.product.webhook.answers import knowing, patch_of, patched
+from mpijob_elastic.model import elastic_script
+from tests.product.webhook.answers import facts, knowing, patch_of, patched
 from tests.product.webhook.answers import own as capability
 from tests.product.webhook.objects import (
     ELASTIC,
@@ -31,8 +32,14 @@ ITEM = {"key": "discover_hosts.sh", "mode": 0o555, "path": "discover_hosts.sh"}
 ON, OFF = ({"mpijob-elastic/enabled": value} for value in ("true", "false"))
 
 
-def patch_config(config: Object) -> Patch:
-    return mutate.config_map(msgspec.convert(config, mutate.ConfigMap))
+ELASTIC_ITEM = {"key": "elastic.sh", "mode": 0o555, "path": "elastic.sh"}
+ANY_MPI = ["/etc/mpi/elastic.sh", "--min-np", "2", "--", "mpirun", "-np", "{np}", "./train"]
+FOLDER = {"name": "mpijob-elastic", "mountPath": "/run/mpijob-elastic"}
+
+
+def patch_config(config: Object, job: Object | None = None) -> Patch:
+    found = facts(job) if job else None
+    return mutate.config_map(msgspec.convert(config, mutate.ConfigMap), found)
 
 
 def behind_another_volume() -> Object:
@@ -68,6 +75,115 @@ def test_an_elastic_launcher_gets_the_item_at_the_end_and_nothing_else(
     items.append(ITEM)
     assert len(items) == 3
     assert patched(mutate.launcher, pod, job) == expected
+
+
+def elastic_folder(pod: mutate.AdmittedPod, _job: object) -> Patch:
+    return mutate.elastic_folder(pod)
+
+
+def naming_it_in(**container: Any) -> Object:
+    """A launcher whose first container names elastic.sh only there."""
+    pod = launcher_pod(command=PLAIN)
+    pod["spec"]["containers"][0] |= container
+    return pod
+
+
+@pytest.mark.parametrize(
+    ("pod", "job"),
+    [
+        pytest.param(launcher_pod(command=ANY_MPI), None, id="its command"),
+        pytest.param(
+            naming_it_in(args=["exec /etc/mpi/elastic.sh -- ./train"]), None, id="an argument"
+        ),
+        pytest.param(
+            naming_it_in(env=[{"name": "DRIVER", "value": "/etc/mpi/elastic.sh"}]),
+            None,
+            id="a variable",
+        ),
+        pytest.param(
+            launcher_pod(command=ANY_MPI),
+            mpi_job(command=ANY_MPI, annotations=OFF),
+            id="whatever its job says",
+        ),
+    ],
+)
+def test_a_launcher_that_names_the_driver_gets_it_after_the_list(
+    pod: Object, job: Object | None
+) -> None:
+    after = patched(mutate.launcher, pod, job)
+    assert objects.mounted(after)[2:] == [ITEM, ELASTIC_ITEM]
+
+
+def test_only_a_launcher_gets_the_driver() -> None:
+    worker = {**worker_pod(), "spec": launcher_pod(command=ANY_MPI)["spec"]}
+    assert patch_of(mutate.launcher, worker, None) == ()
+    assert patch_of(elastic_folder, worker, None) == ()
+
+
+def test_the_driver_gets_a_folder_in_each_container_that_finds_it() -> None:
+    pod = launcher_pod(command=ANY_MPI)
+    [main] = pod["spec"]["containers"]
+    mounts = main["volumeMounts"]
+    pod["spec"]["containers"] += [
+        {"name": "logs"},
+        {"name": "second", "volumeMounts": [{"name": "mpi-job-config", "mountPath": "/etc/mpi/"}]},
+    ]
+    after = patched(elastic_folder, pod, None)
+    first, logs, second = after["spec"]["containers"]
+    assert first["volumeMounts"] == [*mounts, FOLDER]
+    assert logs == {"name": "logs"}
+    assert second["volumeMounts"][1:] == [FOLDER]
+    assert after["spec"]["volumes"] == [
+        *pod["spec"]["volumes"],
+        {"name": "mpijob-elastic", "emptyDir": {}},
+    ]
+    assert after["spec"]["initContainers"] == pod["spec"]["initContainers"]
+
+
+def test_a_folder_of_the_template_stays() -> None:
+    pod = launcher_pod(command=ANY_MPI)
+    pod["spec"]["containers"][0]["volumeMounts"].append(
+        {"name": "scratch", "mountPath": "/run/mpijob-elastic/"}
+    )
+    assert patch_of(elastic_folder, pod, None) == ()
+
+
+def test_a_volume_of_the_template_is_no_second_one() -> None:
+    pod = launcher_pod(command=ANY_MPI)
+    own = {"name": "mpijob-elastic", "emptyDir": {"medium": "Memory"}}
+    pod["spec"]["volumes"].append(own)
+    after = patched(elastic_folder, pod, None)
+    assert after["spec"]["volumes"] == pod["spec"]["volumes"]
+    assert after["spec"]["containers"][0]["volumeMounts"][-1] == FOLDER
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pytest.param(launcher_pod(), id="Horovod's"),
+        pytest.param(
+            launcher_pod(command=["/opt/elastic.sh", "--", "mpirun"]), id="a file of that name"
+        ),
+        pytest.param(launcher_pod(command=PLAIN), id="plain"),
+    ],
+)
+def test_no_other_launcher_gets_the_driver(pod: Object) -> None:
+    after = patched(mutate.launcher, pod, None)
+    assert ELASTIC_ITEM not in objects.mounted(after)
+    assert patch_of(elastic_folder, pod, None) == ()
+
+
+def test_all_that_a_launcher_of_the_driver_gets_holds_together() -> None:
+    """The patches of all rules are made for the pod as it came, and applied one after another."""
+    pod = launcher_pod(command=[*ANY_MPI, "--hosts", "/etc/edl/hostfile"])
+    table = handlers.mutating(knowing(mpi_job(command=ANY_MPI)))
+    patch = handlers.answer(review.parse(body(pod)), table).verdict.patch
+    after: Object = jsonpatch.apply_patch(pod, patch)
+    assert objects.mounted(after)[2:] == [ITEM, ELASTIC_ITEM]
+    paths = [mount["mountPath"] for mount in after["spec"]["containers"][0]["volumeMounts"]]
+    assert {"/etc/mpi", "/etc/edl", "/run/mpijob-elastic"} <= {*paths}
+    assert len(paths) == len({*paths})
+    assert handlers.answer(review.parse(body(after)), table).verdict.patch == ()
 
 
 def edl_mount(pod: mutate.AdmittedPod, _job: object) -> Patch:
@@ -186,6 +302,54 @@ def test_a_config_map_gets_a_script_that_names_no_host() -> None:
     assert patch_config(stored) == ()
 
 
+SCRIPT = elastic_script.TEXT
+ALL_HOSTS = "#!/bin/sh\necho train-worker-0:4\necho train-worker-1:4\n"
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        pytest.param(mpi_job(command=ANY_MPI), SCRIPT, id="its job names it"),
+        pytest.param(None, None, id="not known"),
+        pytest.param(mpi_job(), None, id="Horovod"),
+        pytest.param(mpi_job(command=PLAIN, annotations=ON), None, id="switched on without it"),
+        pytest.param(
+            mpi_job(command=ANY_MPI, uid="another"), None, id="an earlier job of this name"
+        ),
+    ],
+)
+def test_a_config_map_gets_the_driver_of_its_job(job: Object | None, expected: str | None) -> None:
+    stored: Object = jsonpatch.apply_patch(config_map(), patch_config(config_map(), job))
+    assert stored["data"].get("elastic.sh") == expected
+    assert stored["data"]["discover_hosts.sh"] == "#!/bin/sh\n"
+    assert patch_config(stored, job) == ()
+
+
+def test_a_key_of_the_drivers_name_stays() -> None:
+    config = config_map()
+    config["data"]["elastic.sh"] = "own"
+    [only] = patch_config(config, mpi_job(command=ANY_MPI))
+    assert only["path"] == "/data/discover_hosts.sh"
+
+
+@pytest.mark.parametrize(
+    ("command", "annotations", "expected"),
+    [
+        pytest.param(ANY_MPI, OFF, ALL_HOSTS, id="switched off"),
+        pytest.param(ANY_MPI, {}, "#!/bin/sh\n", id="elastic"),
+        pytest.param(ELASTIC, OFF, "#!/bin/sh\n", id="Horovod, switched off"),
+    ],
+)
+def test_the_driver_of_a_job_that_nobody_follows_finds_all_hosts(
+    command: list[str], annotations: dict[str, str], expected: str
+) -> None:
+    job = mpi_job(command=command, annotations=annotations, slots=4)
+    config = objects.config_map(job)
+    stored: Object = jsonpatch.apply_patch(config, patch_config(config, job))
+    assert stored["data"]["discover_hosts.sh"] == expected
+    assert stored["data"]["hostfile"] == config["data"]["hostfile"]
+
+
 LEAVE_POD: dict[str, Callable[[Object], object]] = {
     "without our group": lambda pod: pod["metadata"]["labels"].pop("group-name"),
     "a volume of another ConfigMap": lambda pod: pod["spec"]["volumes"][1]["configMap"].update(
@@ -245,7 +409,9 @@ PREFERRED = "/spec/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringE
     "at",
     [
         "/data/discover_hosts.sh",
+        "/data/elastic.sh",
         PROFILE,
+        "/spec/volumes/10",
         "/spec/volumes/10/configMap/items/2",
         "/spec/affinity",
         "/spec/affinity/nodeAffinity",
@@ -286,6 +452,10 @@ def test_few_fields_are_replaced(at: str) -> None:
         "/data/hostfile",
         "/data/discover_hosts.sh/x",
         "/data/discover_hosts_sh",
+        "/data/elastic_sh",
+        "/spec/volumes",
+        "/spec/volumes/-",
+        "/spec/volumes/0/emptyDir",
         "/spec/containers/securityContext",
         "/spec/containers/0/securityContext/runAsUser",
         "/spec/securityContext/seccompProfile/type",

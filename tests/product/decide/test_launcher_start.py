@@ -10,7 +10,19 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.pod import LauncherPhase, Probe, RefusedTouch
 from mpijob_elastic.model.policy import Policy
-from tests.builders import LONG_AGO, NOW, Story, config, job, launcher, pending, pods, tries, worker
+from tests.builders import (
+    LONG_AGO,
+    NOW,
+    Story,
+    but,
+    config,
+    job,
+    launcher,
+    pending,
+    pods,
+    tries,
+    worker,
+)
 from tests.product.decide.plans import does, state
 
 BLIND = launcher(mounts_discovery=False)
@@ -277,6 +289,44 @@ def missed(count: int, *, at: float = NOW, uid: str = UID) -> Story:
 def test_when_a_launcher_is_made_again(view: JobView, expected: tuple[bool, float | None]) -> None:
     action, wake_at = launcher_start.recreate(state(view), view.config or EMPTY)
     assert (action is not None, wake_at) == expected
+
+
+LISTED = launcher(LauncherPhase.DELIVERING)
+COUNTED = Memory(launchers=Tries(count=1, at=NOW, uid=UID))
+
+
+@pytest.mark.parametrize(
+    ("launched", "facts", "lacks"),
+    [
+        pytest.param(MISSED, {}, "/etc/mpi/discover_hosts.sh", id="no list"),
+        pytest.param(
+            MISSED, {"names_elastic": True}, "/etc/mpi/discover_hosts.sh", id="neither file"
+        ),
+        pytest.param(LISTED, {"names_elastic": True}, "/etc/mpi/elastic.sh", id="no driver"),
+        pytest.param(LISTED, {}, "", id="Horovod's"),
+        pytest.param(
+            launcher(LauncherPhase.DELIVERING, mounts_elastic=True),
+            {"names_elastic": True},
+            "",
+            id="both files",
+        ),
+        pytest.param(launcher(), {"names_elastic": True}, "", id="it has started"),
+        pytest.param(
+            LISTED,
+            {"names_elastic": True, "spec_elastic": False, "launcher_elastic": True},
+            "",
+            id="an edit that switches it off",
+        ),
+    ],
+)
+def test_a_launcher_that_lacks_a_file_is_made_again_before_it_starts(
+    launched: Any, facts: dict[str, Any], lacks: str
+) -> None:
+    view = job(2, launcher=launched, config=config(pods(0, 1), memory=COUNTED), known=False)
+    action, _ = launcher_start.recreate(state(but(view, **facts)), view.config or EMPTY)
+    told = f"was created without {lacks} while the webhook was down; recreating it"
+    assert (action is not None) is (lacks != "")
+    assert action is None or told in action.note.message
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,10 @@ def told(view: JobView) -> TellUser:
             job(launcher=launcher(LauncherPhase.WAITING, mounts_discovery=False), config=GAVE_UP),
             ["AdmissionMissed"],
         ),
+        (
+            job(launcher=launcher(LauncherPhase.WAITING), config=GAVE_UP, names_elastic=True),
+            ["AdmissionMissed"],
+        ),
         (job(launcher=BLIND, config=GAVE_UP), ["LauncherWithoutDiscovery"]),
         # Somebody mended the webhook, and the launcher that waits now is well.
         (job(launcher=launcher(LauncherPhase.WAITING), config=GAVE_UP), []),

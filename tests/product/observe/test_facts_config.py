@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from mpijob_elastic import names
-from mpijob_elastic.model import bounds, history, kubexec
-from mpijob_elastic.model.job import hostfile_slots, parse_script
+from mpijob_elastic.model import bounds, elastic_script, history, kubexec
+from mpijob_elastic.model.job import hostfile_slots, parse_script, script_fingerprint
 from mpijob_elastic.model.memory import Host, Left, Memory, Tries, parse_memory, render_memory
 from mpijob_elastic.observe.facts_config import (
     packed,
@@ -26,6 +26,7 @@ from tests.builders import NOW
 LONG_NAME, LESS_LONG = "j" * 63, "j" * 30
 LARGEST = 2**20 - 2**10
 LARGEST_ANNOTATION = 2**18
+OURS = script_fingerprint(elastic_script.TEXT)
 
 
 def garbage(size: int, *, names_of: str = "") -> str:
@@ -224,6 +225,25 @@ def test_a_kubexec_sh_that_is_too_long_is_not_taken_for_a_shorter_one(
     script = "kubectl exec $1 --container main -- sh\n".ljust(length, "#")
     facts = read_config(config_map({names.KEY_KUBEXEC: script}))
     assert kubexec.container(facts.kubexec) == named
+
+
+@pytest.mark.parametrize(
+    ("texts", "found"),
+    [
+        pytest.param({names.KEY_ELASTIC: elastic_script.TEXT}, OURS, id="ours"),
+        pytest.param({}, "", id="absent"),
+        pytest.param({names.KEY_ELASTIC: ""}, script_fingerprint(""), id="empty"),
+        pytest.param(
+            {names.KEY_ELASTIC: "#" * LARGEST},
+            script_fingerprint("#" * LARGEST),
+            id="as long as a ConfigMap may be",
+        ),
+    ],
+)
+def test_of_the_driver_a_fingerprint_is_kept(texts: dict[str, str], found: str) -> None:
+    raw = config_map(texts)
+    assert read_config(raw).elastic == found
+    assert kept(lambda: packed(read_config(raw))) < 2**13
 
 
 def test_a_text_that_is_cut_is_none_of_ours() -> None:

@@ -111,6 +111,7 @@ STARTED = {"name": "main", "state": {"running": {"startedAt": "1970-01-01T00:03:
 BESIDE = {"containers": [{"name": "proxy"}, DRIVER]}
 WORKER = {**LAUNCHER, "mpi-job-role": "worker"}
 LIST = listed("discover_hosts.sh", "discover_hosts.sh")
+BOTH = {"items": [*LIST["items"], *listed("elastic.sh", "elastic.sh")["items"]]}
 PLACED = {
     "type": "PodScheduled",
     "status": "True",
@@ -219,7 +220,10 @@ TRIES: list[tuple[dict[str, Any], bool]] = [
         (mounting(listed("hostfile", "hostfile")), {"mounts_discovery": False}),
         (mounting(listed("discover_hosts.sh", "x")), {"mounts_discovery": False}),
         (mounting(LIST, "other"), {"mounts_discovery": False}),
-        (mounting(LIST), {"mounts_discovery": True}),
+        (mounting(LIST), {"mounts_discovery": True, "mounts_elastic": False}),
+        (mounting(BOTH), {"mounts_discovery": True, "mounts_elastic": True}),
+        (mounting(BOTH, "other"), {"mounts_discovery": False, "mounts_elastic": False}),
+        (mounting(listed("elastic.sh", "x")), {"mounts_elastic": False}),
         *(
             (mounting(volume, **runs), {"mounts_discovery": reads})
             for volume in ({}, {**LIST, "optional": True})
