@@ -1,6 +1,7 @@
 """Renders config/overlays into the package, for `mpijob-elastic install`, and into the chart: `python -m lab.render`.
 
-It also writes the types of mpi-operator v0.2.3, and what it drops of pods, into the package.
+It also writes the types of mpi-operator v0.2.3, and what it drops of pods, into the package, and
+elastic.sh into the policy that lets the controller write nothing else in its place.
 It is here because kubectl is: users of the package need none.
 """
 
@@ -19,10 +20,14 @@ from lab.processes import run
 from lab.versions import DEFAULT_KUBERNETES
 from mpijob_elastic.install.objects import ObjectIdentity, identity
 from mpijob_elastic.install.overlays import DEFAULT, DIFFERENCES, Overlay
+from mpijob_elastic.model import elastic_script
 
 ROOT = Path(__file__).parents[1]
 OVERLAYS = ROOT / "config" / "overlays"
 MANIFESTS = ROOT / "mpijob_elastic" / "install" / "manifests"
+DRIVER_POLICY = ROOT / "config" / "components" / "guard" / "driver.yaml"
+# Before and after the script in that policy.
+_QUOTE, _INDENT = "r'''", " " * 8
 
 
 def combine(directory: Path, overlays: Collection[Overlay]) -> Path:
@@ -80,10 +85,23 @@ def _delete(one: ObjectIdentity) -> str:
     return yaml.safe_dump({**patch, "metadata": {"name": one.name, **namespace}}, sort_keys=False)
 
 
+def driver_policy(policy: str, script: str = elastic_script.TEXT) -> str:
+    """Return the policy with this script in the place of the one that it has."""
+    before, found, rest = policy.partition(_QUOTE)
+    _, end, after = rest.partition(_QUOTE[1:])
+    assert found == _QUOTE
+    assert end == _QUOTE[1:]
+    assert _QUOTE[1:] not in script
+    first, *lines = script.split("\n")
+    indented = [f"{_INDENT}{line}" if line else line for line in lines[:-1]]
+    return before + found + "\n".join([first, *indented, _INDENT + lines[-1]]) + end + after
+
+
 def main() -> None:
     """Write the operator's types, the rendered overlays, and the chart's templates."""
     types.TABLE.write_text(types.table())
     types.DROPPED.write_text(types.dropped())
+    DRIVER_POLICY.write_text(driver_policy(DRIVER_POLICY.read_text()))
     kubectl = ensure_programs(DEFAULT_KUBERNETES, print).kubectl
     for name, text in files(kubectl).items():
         (MANIFESTS / f"{name}.yaml").write_text(text)

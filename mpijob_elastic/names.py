@@ -59,13 +59,17 @@ KEY_ELASTIC = "elastic.sh"
 ELASTIC_PATH = f"{MOUNT_PATH}/{KEY_ELASTIC}"
 ELASTIC_VOLUME = "mpijob-elastic"
 ELASTIC_FOLDER = "/run/mpijob-elastic"
+# [ours] The hostfile as hydra reads it, which is the mpirun of MPICH and Intel MPI: lines `NAME:N`.
+KEY_HYDRA_HOSTFILE = "hostfile.hydra"
+HYDRA_VOLUME = "mpijob-elastic-hydra"
+HYDRA_FOLDER = "/etc/mpijob-elastic"
 # The folder of these files with et-operator, https://github.com/AliyunContainerService/et-operator
 EDL_PATH = "/etc/edl"
 EDL_DISCOVER_HOSTS_PATH = f"{EDL_PATH}/{KEY_DISCOVER_HOSTS}"
 # The script of Arena's image, which prints et-operator's list: Arena v0.15.5,
 # docs/training/etjob/elastictraining-tensorflow2-mnist.md
 ARENA_DISCOVER_HOSTS_PATH = f"/usr/local/bin/{KEY_DISCOVER_HOSTS}"
-MODE_EXECUTABLE = 0o555
+MODE_EXECUTABLE, MODE_READABLE = 0o555, 0o444
 SCRIPT_HEADER = "#!/bin/sh\n"
 
 CONDITION_SUCCEEDED = "Succeeded"
@@ -80,6 +84,7 @@ MIN_REPLICAS = f"{PREFIX}min-replicas"
 MAX_REPLICAS = f"{PREFIX}max-replicas"
 DRAIN_TIMEOUT = f"{PREFIX}drain-timeout"
 REPLACE_FAILED_WORKERS = f"{PREFIX}replace-failed-workers"
+MPI_VARIABLES = f"{PREFIX}mpi-variables"
 # Without effect after 0.2.0. The annotation let workers be deleted although their launcher could
 # not see the host list.
 DELETE_UNSEEN = f"{PREFIX}delete-without-discovery"

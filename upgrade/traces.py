@@ -22,8 +22,8 @@ from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
 from mpijob_elastic.kube.writer import JSON_PATCH, ApiWriter
-from mpijob_elastic.model import kubexec, mpijob
-from mpijob_elastic.model.job import ConfigFacts
+from mpijob_elastic.model import elastic_script, kubexec, mpijob
+from mpijob_elastic.model.job import ConfigFacts, script_fingerprint
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.pod import LauncherFacts, PodFacts
 from mpijob_elastic.observe import facts_config, facts_pod
@@ -33,6 +33,7 @@ Patch = list[dict[str, Any]]
 # What the controller writes on an MPIJob.
 _OF_JOBS = (names.STATUS, names.PHASE, names.CHANGE, names.SCALED_BY)
 _NO_HOSTS = names.discover_hosts([], slots=1)
+_DRIVER = script_fingerprint(elastic_script.TEXT)
 _ENDED = ("Succeeded", "Failed")
 
 
@@ -185,6 +186,7 @@ def find(
             kept.append(f"{config.metadata.namespace}/{config.metadata.job}")
         else:
             key = _without(config.script, f"/data/{names.KEY_DISCOVER_HOSTS}")
+            key += _driver(config)
             remove(CONFIG_MAPS, config.metadata, memory + key + _unmapped(config.kubexec))
     # Jobs come last: after an interruption they still tell whose the keys are.
     for job in jobs:
@@ -238,7 +240,14 @@ def _surplus(jobs: Iterable[MPIJob], pods: Iterable[PodFacts]) -> Iterator[str]:
 
 def _is_ours(config: ConfigFacts) -> bool:
     named = config.metadata.job and config.metadata.name == names.config_map(config.metadata.job)
-    return bool(named) and (config.memory is not None or config.script == _NO_HOSTS)
+    is_written = config.memory is not None or config.script == _NO_HOSTS
+    return bool(named) and (is_written or config.elastic == _DRIVER)
+
+
+def _driver(config: ConfigFacts) -> Patch:
+    """Return the operations that remove elastic.sh; that of another version stays."""
+    text = elastic_script.TEXT if config.elastic == _DRIVER else None
+    return _without(text, f"/data/{names.KEY_ELASTIC}")
 
 
 def _job(facts: PodFacts | ConfigFacts) -> tuple[str, str, str]:

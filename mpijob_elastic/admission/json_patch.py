@@ -28,15 +28,18 @@ def _escaped(key: str) -> str:
     return key.replace("/", "~1")
 
 
+_NEW_KEYS = (names.KEY_DISCOVER_HOSTS, names.KEY_ELASTIC, names.KEY_HYDRA_HOSTFILE)
 _KEY = r"(?:[a-z0-9.-]+~1)?[A-Za-z0-9._-]+"
-# Fields that may be added: a volume, an item of a ConfigMap volume, a mount, keys of a ConfigMap,
-# the selector of a job's workers, the deadline of a launcher, the grace period of a worker,
-# scheduling gates, a label, an annotation, a pod's scheduler and group, nodes that a pod prefers,
-# what a placeholder asks for, and a seccomp profile, or a security context where there is none.
+# Fields that may be added: a volume, an item of a ConfigMap volume, a mount, environment variables,
+# keys of a ConfigMap, the selector of a job's workers, the deadline of a launcher, the grace period
+# of a worker, scheduling gates, a label, an annotation, a pod's scheduler and group, nodes that a
+# pod prefers, what a placeholder asks for, and a seccomp profile, or a security context where there
+# is none.
 _ALLOWED = re.compile(
     r"/spec/volumes/(?:0|[1-9][0-9]*)(?:/configMap/items/(?:0|[1-9][0-9]*))?"
     r"|/spec/containers/(?:0|[1-9][0-9]*)/volumeMounts/(?:0|[1-9][0-9]*)"
-    rf"|/data/(?:{re.escape(names.KEY_DISCOVER_HOSTS)}|{re.escape(names.KEY_ELASTIC)})"
+    r"|/spec/containers/(?:0|[1-9][0-9]*)/env(?:/(?:0|[1-9][0-9]*))?"
+    rf"|/data/(?:{'|'.join(map(re.escape, _NEW_KEYS))})"
     r"|/status/replicaStatuses/Worker/selector"
     r"|/spec/(?:activeDeadline|terminationGracePeriod)Seconds"
     r"|/spec/schedulingGates(?:/-)?"

@@ -14,7 +14,7 @@ from mpijob_elastic.admission.interface import CapabilityAdmission
 from mpijob_elastic.admission.review import MOST
 from mpijob_elastic.model import near_names
 from mpijob_elastic.model.job_facts import JobFacts
-from mpijob_elastic.model.launch_command import HOROVODRUN, Launch
+from mpijob_elastic.model.launch_command import ELASTIC_SH, HOROVODRUN, Launch
 from mpijob_elastic.model.mpijob import MPIJob
 
 # Resets that last for a long training: a change of size costs one, a lost rank up to three.
@@ -130,7 +130,8 @@ def _of_policy(about: JobFacts) -> Iterator[str]:
 def _reason(launch: Launch | None) -> str:
     if launch is not None and launch.program != HOROVODRUN:
         return (
-            f"{launch.program} cannot change its size; use horovodrun with --host-discovery-script"
+            f"{launch.program} cannot change its size; run it by {names.ELASTIC_PATH}, or use "
+            "Elastic Horovod"
         )
     return f'run horovodrun with --host-discovery-script, or set {names.ENABLED}: "true"'
 
@@ -142,10 +143,13 @@ def _command(job: JobFacts) -> Iterator[str]:
     yield from _startup(job)
     if launch is None:
         return
+    if launch.program == ELASTIC_SH:
+        yield from _least_of_elastic(job, launch)
+        return
     if launch.program != HOROVODRUN:
         yield (
-            f"{launch.program} cannot change its size while it runs; use "
-            "horovodrun with --host-discovery-script"
+            f"{launch.program} cannot change its size while it runs; run it by "
+            f"{names.ELASTIC_PATH}, or use Elastic Horovod"
         )
         return
     script = launch.discovery_script
@@ -222,6 +226,23 @@ def _least(job: JobFacts, launch: Launch) -> Iterator[str]:
     is_absent = launch.min_np is None and launch.knows("min_np")
     if is_absent and launch.np is not None and least < launch.np:
         yield f"horovodrun has no --min-np: with fewer slots than -np {launch.np} training waits"
+
+
+def _least_of_elastic(job: JobFacts, launch: Launch) -> Iterator[str]:
+    """Yield the reasons why elastic.sh waits although the job is as large as it may have to be."""
+    least = (job.policy.min_replicas or 1) * job.slots
+    starts_small = job.policy.min_replicas is not None and job.policy.min_replicas < job.workers
+    first, fewest = launch.first_np or 0, launch.min_np or 0
+    if fewest > least:
+        yield (
+            f"elastic.sh waits with fewer than {fewest} slots (--min-np), but min-replicas gives "
+            f"{least}"
+        )
+    elif starts_small and first > least:
+        yield (
+            f"elastic.sh starts with {first} slots (--np), but min-replicas gives {least}: it "
+            "waits for more"
+        )
 
 
 def _sidecars(job: MPIJob) -> Iterator[str]:

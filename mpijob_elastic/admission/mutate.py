@@ -27,6 +27,9 @@ from mpijob_elastic.model.json_parts import Lifecycle, SchedulingGate, Schedulin
 from mpijob_elastic.model.mpijob import Container, MPIJob
 
 _MPI_JOBS_VERSION = MPI_JOBS.api_version
+# Bytes in a ConfigMap: the API server would refuse a larger one, and the operator makes no job
+# without it. elastic.sh and discover_hosts.sh without hosts need less than is kept free for them.
+_LARGEST_DATA, _ROOM_FOR_OTHERS = 2**20, 2**16
 _SLOTS = re.compile(r" slots=([1-9][0-9]{0,9})\n")
 
 
@@ -41,6 +44,7 @@ class PodContainer(Container, frozen=True):
     """A container of a pod."""
 
     volume_mounts: list[VolumeMount] | None = None
+    env_from: list[Any] | None = None
     lifecycle: Lifecycle | None = None
     restart_policy: str | None = None  # "Always" makes an init container a sidecar
     security_context: dict[str, Any] | None = None
@@ -96,6 +100,7 @@ class AdmittedSpec(Wire, frozen=True):
     affinity: Affinity | None = None
     share_process_namespace: bool | None = None
     host_pid: bool | None = msgspec.field(default=None, name="hostPID")
+    host_network: bool | None = None
 
 
 class AdmittedPod(Wire, frozen=True):
@@ -115,6 +120,14 @@ class ConfigMap(Wire, frozen=True):
     def has(self, key: str) -> bool:
         """Tell whether a key is there."""
         return key in (self.data or ()) or key in (self.binary_data or ())
+
+    def has_room(self, text: str) -> bool:
+        """Tell whether a text as long as the hostfile, and what else we add, fits as well.
+
+        Names of workers are ASCII, as all of what the operator writes is.
+        """
+        there = sum(map(len, (self.data or {}).values()))
+        return there + len(text) <= _LARGEST_DATA - _ROOM_FOR_OTHERS
 
     @property
     def hostfile(self) -> str:
@@ -233,7 +246,8 @@ def _first_list(config: ConfigMap, job: JobFacts | None) -> str:
         return names.discover_hosts([], slots=1)
     hosts = _hosts(config, job.metadata.name)
     slots = _SLOTS.search(config.hostfile)
-    return names.discover_hosts(list(hosts), slots=int(slots[1]) if slots else 1)
+    text = names.discover_hosts(list(hosts), slots=int(slots[1]) if slots else 1)
+    return text if config.has_room(text) else names.discover_hosts([], slots=1)
 
 
 def startup_hostfile(config: ConfigMap, job: JobFacts | None) -> Patch:

@@ -38,7 +38,7 @@ from mpijob_elastic.model.launch_command import HOROVODRUN
 from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.operator_types import NO_SIZE
 from mpijob_elastic.model.phrases import MOST_NAMED, listed
-from mpijob_elastic.model.pod import Launcher, Worker
+from mpijob_elastic.model.pod import NOT_STARTED, Launcher, Worker
 
 # A success within so many seconds after a change of the host list is suspicious: the ring forms
 # again within some seconds, or after a long step.
@@ -350,13 +350,8 @@ def _of_capabilities(state: JobState) -> Iterator[Note]:
 def _launcher(state: JobState, launcher: Launcher) -> Iterable[Note]:
     if not state.launcher.sees_hosts:
         yield _without_discovery(state.view, launcher)
-    elif lacking := _missed_too_often(state, launcher):
-        yield warning(
-            "AdmissionMissed",
-            f"{launcher.ref.name} was created {len(RELAUNCHED.delays)} times without "
-            f"{lacking}; check that the webhook {names.WEBHOOK} is running and "
-            "that its caBundle is set",
-        )
+    elif launcher.phase in NOT_STARTED:
+        yield from _missed_too_often(state, launcher)
     refused = launcher.refused
     if not state.launcher.refresh_due or refused is None:
         return
@@ -370,11 +365,16 @@ def _launcher(state: JobState, launcher: Launcher) -> Iterable[Note]:
         )
 
 
-def _missed_too_often(state: JobState, launcher: Launcher) -> str:
-    """Return the file for which launchers were made again too often; "" if there is none."""
-    if not RELAUNCHED.is_given_up(state.view.memory.launchers):
-        return ""
-    return launcher_start.missing_file(state, launcher)
+def _missed_too_often(state: JobState, launcher: Launcher) -> Iterable[Note]:
+    """Yield that launchers were made again too often for want of a file."""
+    lacking = launcher_start.missing_file(state, launcher)
+    if lacking and RELAUNCHED.is_given_up(state.view.memory.launchers):
+        yield warning(
+            "AdmissionMissed",
+            f"{launcher.ref.name} was created {len(RELAUNCHED.delays)} times without "
+            f"{lacking}; check that the webhook {names.WEBHOOK} is running and that its caBundle "
+            "is set",
+        )
 
 
 def _without_discovery(view: JobView, launcher: Launcher) -> Note:

@@ -36,6 +36,8 @@ class Policy:
     sizes: AllowedSizes | None = None
     #: What the operator drops of the pod templates is put back.
     put_back: bool | None = None
+    #: The launcher gets the variables by which any mpirun finds the workers.
+    mpi_variables: bool | None = None
     #: The indices of the workers that the job does without.
     parked: frozenset[int] | None = None
 
@@ -169,6 +171,7 @@ _ANNOTATIONS: Mapping[str, Annotation] = {
     "replace_failed_workers": Annotation(names.REPLACE_FAILED_WORKERS, *_BOOLEAN),
     "suspend": Annotation(names.SUSPEND, *_BOOLEAN),
     "put_back": Annotation(names.PUT_BACK, *_BOOLEAN),
+    "mpi_variables": Annotation(names.MPI_VARIABLES, *_BOOLEAN),
     "zero_suspends": Annotation(names.SCALE_TO_ZERO, _zero_suspends, '"suspend"'),
     "sizes": Annotation(names.SIZES, sizes.parse, sizes.ALLOWED),
     "parked": Annotation(names.PARKED, parking.parse, parking.ALLOWED),

@@ -27,7 +27,7 @@ from mpijob_elastic.kube.resources import (
     Resource,
 )
 from mpijob_elastic.kube.writer import JSON_PATCH
-from mpijob_elastic.model import kubexec
+from mpijob_elastic.model import elastic_script, kubexec
 from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.kubexec import Exec
 from tests.builders import KUBEXEC
@@ -114,6 +114,39 @@ NO_SCRIPTS = (
     f"#!/bin/sh\r\necho {WORKER}:1\n",
     f"x\n#!/bin/sh\necho {WORKER}:1\n",
 )
+# A list for elastic.sh.
+NUMBERED = "#!/bin/sh\n# list 7 drain 60\n"
+NO_NUMBERED_SCRIPTS = (
+    f"{NUMBERED}# list 8 drain 60\n",
+    f"{NUMBERED}id\n",
+    f"{NUMBERED}echo {WORKER}:1\n",
+    f"{NUMBERED}echo {WORKER}:1 # 1a2b3c4\n",
+    f"{NUMBERED}echo {WORKER}:1 # 1a2b3c4d5\n",
+    f"{NUMBERED}echo {WORKER}:1 # 1A2B3C4D\n",
+    f"{NUMBERED}echo {WORKER}:1 # 1a2b3c4d",
+    f"{NUMBERED}echo {WORKER}:1 #1a2b3c4d\n",
+    f"{NUMBERED}echo {WORKER}:1 # 1a2b3c4d; id\n",
+    f"{NUMBERED}echo {WORKER}:1 # 1a2b3c4d\nid\n",
+    f"{NUMBERED}echo {WORKER}:1; id # 1a2b3c4d\n",
+    f"{NUMBERED}echo {WORKER}:0 # 1a2b3c4d\n",
+    f"{NUMBERED}echo {LAUNCHER}:1 # 1a2b3c4d\n",
+    f"{NUMBERED}echo other-worker-0:1 # 1a2b3c4d\n",
+    f"{NUMBERED}W0:1 # 1a2b3c4d\n",
+    # Only Horovod's driver is reminded.
+    f"{NUMBERED}echo {WORKER}:1 # 1a2b3c4d\necho {WORKER}.r01:0\n",
+    f"#!/bin/sh\necho {WORKER}:1 # 1a2b3c4d\n",
+    f"#!/bin/sh\necho {WORKER}:1\n# list 7 drain 60\n",
+    "#!/bin/sh\n# list drain 60\n",
+    "#!/bin/sh\n# list 7\n",
+    "#!/bin/sh\n# list 12345678901 drain 60\n",
+    "#!/bin/sh\n# list 7 drain 123456\n",
+    "#!/bin/sh\n# list 7 drain 60s\n",
+    "#!/bin/sh\n# list 7 drain 60",
+    "#!/bin/sh\n# list 7 drain 60; id\n",
+    "#!/bin/sh\n# list 7 drain 60\r\nid\n",
+    "#!/bin/sh\n#id\n",
+    "#!/bin/sh\n#\n",
+)
 NO_HOSTFILES = (
     "x",
     "W0 slots=1\n",
@@ -182,6 +215,7 @@ def data(**keys: Any) -> Object:
         "script": names.KEY_DISCOVER_HOSTS,
         "hostfile": names.KEY_HOSTFILE,
         "kubexec": names.KEY_KUBEXEC,
+        "elastic": names.KEY_ELASTIC,
     }
     return {"data": {named.get(key, key): value for key, value in keys.items()}}
 
@@ -191,6 +225,13 @@ HOSTFILE = names.hostfile([names.worker(JOB, index) for index in range(1000)], s
 MAPPED = kubexec.mapped(KUBEXEC)
 EVERY_WORKER = [names.worker(JOB, index) for index in range(MOST_WORKERS)]
 LONG_HOSTS = [names.host(pod, 999_999_999) for pod in EVERY_WORKER]
+
+
+def numbered(hosts: list[str], *, slots: int, number: str, drain: str) -> str:
+    lines = [f"echo {host}:{slots} # {index:08x}\n" for index, host in enumerate(hosts)]
+    return f"#!/bin/sh\n# list {number} drain {drain}\n" + "".join(lines)
+
+
 CONFIG_MAPS_SENT = [
     *(
         sent
@@ -198,6 +239,8 @@ CONFIG_MAPS_SENT = [
             names.discover_hosts(HOSTS, slots=8),
             names.discover_hosts([], slots=1),
             names.discover_hosts(HOSTS, slots=8, reminder=names.reminder(WORKER, 9)),
+            numbered(HOSTS, slots=8, number="7", drain="60"),
+            numbered([], slots=8, number="4294967295", drain="86400"),
         )
         for body in (data(script=script, hostfile=HOSTFILE),)
         for sent in patched(
@@ -232,7 +275,12 @@ CONFIG_MAPS_SENT = [
         UNLABELLED,
         UNOWNED,
     ),
-    *patched(False, CONFIG_MAPS, CONFIG, *(data(script=script) for script in NO_SCRIPTS)),
+    *patched(
+        False,
+        CONFIG_MAPS,
+        CONFIG,
+        *(data(script=script) for script in (*NO_SCRIPTS, *NO_NUMBERED_SCRIPTS)),
+    ),
     *patched(False, CONFIG_MAPS, CONFIG, *(data(hostfile=hostfile) for hostfile in NO_HOSTFILES)),
     *patched(False, CONFIG_MAPS, "foreign", data(kubexec=MAPPED), data(hostfile="evil")),
     *patched(False, CONFIG_MAPS, "kube-root-ca.crt", {"data": {"ca.crt": "evil"}}),
@@ -248,7 +296,31 @@ CONFIG_MAPS_SENT = [
             ),
             hostfile=names.hostfile(EVERY_WORKER, slots=2**31 - 1),
         ),
+        data(
+            script=numbered(LONG_HOSTS, slots=2**31 - 1, number="4294967295", drain="86400"),
+            hostfile=names.hostfile(EVERY_WORKER, slots=2**31 - 1),
+        ),
     ),
+]
+DRIVER_SENT = [
+    *patched(
+        False,
+        CONFIG_MAPS,
+        CONFIG,
+        *(
+            data(elastic=text)
+            for text in (
+                "#!/bin/sh\nid\n",
+                f"{elastic_script.TEXT}id\n",
+                elastic_script.TEXT.removesuffix("\n"),
+                elastic_script.TEXT.replace("set -u", "set +u"),
+            )
+        ),
+    ),
+    *patched(True, CONFIG_MAPS, CONFIG, data(elastic=elastic_script.TEXT)),
+    # What is there may stay, and neither changes nor goes.
+    *patched(True, CONFIG_MAPS, CONFIG, data(hostfile=HOSTFILE, elastic=elastic_script.TEXT)),
+    *patched(False, CONFIG_MAPS, CONFIG, data(elastic=f"{elastic_script.TEXT}#")),
 ]
 LISTED = "/rules/1/resourceNames"
 ROLES_SENT = [
@@ -325,6 +397,7 @@ STATUS_SENT = [
             "mpijob-elastic-pods", PODS_SENT, id="the launcher's touch, our gates, pods of jobs"
         ),
         pytest.param("mpijob-elastic-config-maps", CONFIG_MAPS_SENT, id="host lists and memory"),
+        pytest.param("mpijob-elastic-driver", DRIVER_SENT, id="elastic.sh"),
         pytest.param(
             "mpijob-elastic-roles", ROLES_SENT, id="workers by name", marks=pytest.mark.thorough
         ),

@@ -12,11 +12,11 @@ from tests.lab.launchers import UNMUTATED, label
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("operator")]
 
 
-def mounted(state: State) -> bool:
+def mounted(state: State, key: str = "discover_hosts.sh") -> bool:
     """Tell whether the launcher has our item."""
     volumes = state.launcher["spec"]["volumes"] if state.launcher else []
     items = [item for volume in volumes for item in volume.get("configMap", {}).get("items", [])]
-    return any(item["key"] == "discover_hosts.sh" for item in items)
+    return any(item["key"] == key for item in items)
 
 
 @pytest.mark.usefixtures("elastic")
@@ -67,6 +67,23 @@ async def test_a_launcher_created_while_the_webhook_was_away_is_made_anew_before
     for pod in (*job.workers(0, 1), f"{job.name}-launcher"):
         await job.annotate_pod(pod, {HOLD: None})
     await job.settled(2)
+
+
+@pytest.mark.usefixtures("elastic")
+async def test_a_launcher_without_its_driver_is_made_anew_before_it_starts(
+    job: Job, client: ApiWriter
+) -> None:
+    await label(client, job.namespace, UNMUTATED)
+    await job.create(
+        replicas=2,
+        command=["/etc/mpi/elastic.sh", "--", "mpirun", "./train"],
+        launcher_annotations={HOLD: "yes"},
+        worker_annotations={HOLD: "yes"},
+    )
+    state = await job.until(lambda state: state.launcher is not None, "the launcher")
+    assert not mounted(state)
+    await label(client, job.namespace, {"mpijob-elastic/injection": None})
+    await job.until(lambda state: mounted(state, "elastic.sh"), "a launcher with its driver")
 
 
 async def times_told(job: Job, reason: str) -> int:

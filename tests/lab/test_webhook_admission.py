@@ -16,12 +16,14 @@ from mpijob_elastic import names
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NAMESPACES, PODS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
+from mpijob_elastic.model import elastic_script
 from tests.lab.job import MPIRUN, Job
 from tests.lab.launchers import ITEM, UNMUTATED, items, label, launcher, plain_pod, reviews, tried
 from tests.product.webhook import objects
 from tests.product.webhook.objects import Object
 
 pytestmark = pytest.mark.lab
+ANY_MPI = ["/etc/mpi/elastic.sh", "--", "mpirun", "./train"]
 
 
 @pytest.mark.usefixtures("operator", "webhook")
@@ -46,6 +48,93 @@ async def test_what_the_operator_makes_has_the_script_from_the_start(
 
 
 @pytest.mark.usefixtures("operator", "webhook")
+async def test_a_launcher_that_names_elastic_sh_finds_it_and_a_folder(
+    client: ApiWriter, namespace: str
+) -> None:
+    job = Job(client=client, namespace=namespace)
+    await job.create(replicas=2, command=ANY_MPI)
+    state = await job.until(lambda state: state.launcher is not None, "the launcher")
+
+    assert state.launcher is not None
+    assert [item["key"] for item in items(state.launcher)][2:] == [
+        "discover_hosts.sh",
+        "elastic.sh",
+    ]
+    assert mounts(state.launcher)["/run/mpijob-elastic"] == names.ELASTIC_VOLUME
+    assert {"name": names.ELASTIC_VOLUME, "emptyDir": {}} in state.launcher["spec"]["volumes"]
+    config = await client.get(CONFIG_MAPS.path(namespace, f"{job.name}-config"))
+    data = msgspec.json.decode(config)["data"]
+    assert sorted(data) == ["discover_hosts.sh", "elastic.sh", "hostfile", "kubexec.sh"]
+    assert data["elastic.sh"] == elastic_script.TEXT
+    variables = environment(state.launcher)
+    assert variables["HYDRA_LAUNCHER_EXEC"] == "/etc/mpi/kubexec.sh"
+    assert "HYDRA_HOST_FILE" not in variables
+
+
+@pytest.mark.usefixtures("operator", "webhook")
+async def test_a_switched_off_launcher_that_names_elastic_sh_has_all_hosts(
+    client: ApiWriter, namespace: str
+) -> None:
+    job = Job(client=client, namespace=namespace)
+    await job.create(replicas=2, command=ANY_MPI, annotations={names.ENABLED: "false"})
+    state = await job.until(lambda state: state.launcher is not None, "the launcher")
+
+    assert state.launcher is not None
+    assert items(state.launcher)[-1]["key"] == "elastic.sh"
+    config = await client.get(CONFIG_MAPS.path(namespace, f"{job.name}-config"))
+    script = msgspec.json.decode(config)["data"]["discover_hosts.sh"]
+    assert script == "#!/bin/sh\necho train-worker-0:1\necho train-worker-1:1\n"
+
+
+@pytest.mark.usefixtures("operator", "webhook")
+async def test_any_mpirun_finds_the_workers_of_a_plain_job(
+    client: ApiWriter, namespace: str
+) -> None:
+    job = Job(client=client, namespace=namespace)
+    await job.create(replicas=2, command=MPIRUN)
+    state = await job.until(lambda state: state.launcher is not None, "the launcher")
+
+    assert state.launcher is not None
+    assert (
+        environment(state.launcher).items()
+        >= {
+            "OMPI_MCA_plm_rsh_agent": "/etc/mpi/kubexec.sh",
+            "PRTE_MCA_plm_ssh_agent": "/etc/mpi/kubexec.sh",
+            "HYDRA_HOST_FILE": "/etc/mpijob-elastic/hostfile.hydra",
+            "I_MPI_HYDRA_HOST_FILE": "/etc/mpijob-elastic/hostfile.hydra",
+        }.items()
+    )
+    assert mounts(state.launcher)["/etc/mpijob-elastic"] == names.HYDRA_VOLUME
+    config = await client.get(CONFIG_MAPS.path(namespace, f"{job.name}-config"))
+    hosts = msgspec.json.decode(config)["data"]["hostfile.hydra"]
+    assert hosts == "train-worker-0:1\ntrain-worker-1:1\n"
+
+
+@pytest.mark.usefixtures("webhook")
+async def test_a_grace_that_the_drain_timeout_does_not_allow_is_refused_with_what_to_type(
+    client: ApiWriter, namespace: str
+) -> None:
+    job = Job(client=client, namespace=namespace)
+    command = [ANY_MPI[0], "--grace", "90", *ANY_MPI[1:]]
+    with pytest.raises(errors.Invalid, match=r"use --grace 50, or the annotation .*100s"):
+        await job.create(replicas=2, command=command)
+    await job.create(replicas=2, command=command, annotations={names.DRAIN_TIMEOUT: "100s"})
+    await job.scale(3)
+
+
+def mounts(pod: Object) -> dict[str, str]:
+    """The volume at each path of a pod's first container."""
+    found = pod["spec"]["containers"][0]["volumeMounts"]
+    return {mount["mountPath"]: mount["name"] for mount in found}
+
+
+def environment(pod: Object) -> dict[str, str]:
+    """The variables of its first container."""
+    found = pod["spec"]["containers"][0]["env"]
+    return {variable["name"]: variable.get("value", "") for variable in found}
+
+
+@pytest.mark.usefixtures("operator", "webhook")
 async def test_a_launcher_written_for_et_operator_has_the_script_where_it_looks(
     client: ApiWriter, namespace: str
 ) -> None:
@@ -57,11 +146,8 @@ async def test_a_launcher_written_for_et_operator_has_the_script_where_it_looks(
 
     assert state.launcher is not None
     assert items(state.launcher)[2] == ITEM
-    mounts = {
-        mount["mountPath"]: mount["name"]
-        for mount in state.launcher["spec"]["containers"][0]["volumeMounts"]
-    }
-    assert mounts["/etc/edl"] == mounts["/etc/mpi"] == names.CONFIG_VOLUME
+    paths = mounts(state.launcher)
+    assert paths["/etc/edl"] == paths["/etc/mpi"] == names.CONFIG_VOLUME
 
 
 async def test_nobody_else_is_asked_about(

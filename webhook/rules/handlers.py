@@ -19,6 +19,7 @@ from mpijob_elastic import capabilities, names
 from mpijob_elastic.admission import (
     allowed_sizes,
     json_patch,
+    mpi_variables,
     mutate,
     parking,
     pod_templates,
@@ -105,7 +106,8 @@ def _config_created(context: ReviewContext, request: Request) -> Verdict:
     patch = mutate.config_map(config, job)
     if not patch:
         return review.UNCHANGED
-    return Verdict(patch=(*patch, *mutate.startup_hostfile(config, job)))
+    patch += mutate.startup_hostfile(config, job)
+    return Verdict(patch=patch + mpi_variables.config_map(config, job))
 
 
 def _job_created(request: Request) -> Verdict:
@@ -150,6 +152,7 @@ def _pod_created(context: ReviewContext, request: Request, *, taken: tuple[str, 
         restored,
         mutate.launcher(pod, job),
         mutate.elastic_folder(pod),
+        mpi_variables.launcher(pod, job),
         mutate.edl_mount(pod),
     ]
     if context.restores_labels:

@@ -49,6 +49,11 @@ def runs(*command: str, annotations: Object | None = None) -> Object:
     return good(command=["horovodrun", *command, "x"], annotations=annotations)
 
 
+def driven(*options: str, **fields: Any) -> Object:
+    command = ["/etc/mpi/elastic.sh", *options, "--", "mpirun", "./train"]
+    return good(command=command, **fields)
+
+
 TEAM = {LABEL_QUEUE: "team"}
 POLICY = {"activeDeadlineSeconds": 60}
 CLEANING = "v0.2.3 ignores cleanPodPolicy of spec.runPolicy; write it directly below spec"
@@ -69,6 +74,23 @@ BY_CLEANING = "workers stay when this job has ended, but others get its quota; s
             good(command=[word.replace("/mpi/", "/edl/") for word in GOOD]),
             "",
             id="et-operator's path",
+        ),
+        pytest.param(driven(), "", id="elastic.sh"),
+        pytest.param(
+            driven("--min-np", "3", annotations={MIN: "2"}),
+            "elastic.sh waits with fewer than 3 slots (--min-np), but min-replicas gives 2",
+            id="elastic.sh needs more than the job may have",
+        ),
+        pytest.param(
+            driven("--np", "4", annotations={MIN: "2"}, replicas=4),
+            "elastic.sh starts with 4 slots (--np), but min-replicas gives 2: it waits for more",
+            id="elastic.sh starts with more than the job may have",
+        ),
+        pytest.param(driven("--np", "4", annotations={MIN: "4"}, replicas=4), "", id="no more"),
+        pytest.param(
+            driven("--min-np", "$N"),
+            "elastic.sh's --min-np cannot be read in the launcher's command",
+            id="unread options of elastic.sh",
         ),
         pytest.param(
             good(command=["sh", "-c", f"horovodrun -np $N {' '.join(SCRIPT)} x"]),

@@ -21,7 +21,7 @@ from mpijob_elastic.install.installer import InstallPlan
 from mpijob_elastic.install.objects import by_identity
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.kube.reader import PAGE
-from mpijob_elastic.model import kubexec
+from mpijob_elastic.model import elastic_script, kubexec
 from mpijob_elastic.model.kubexec import Exec
 from mpijob_elastic.telemetry.metrics import Metrics
 from webhook.admission import AdmissionMetrics as WebhookMetrics
@@ -144,6 +144,11 @@ def test_host_lists_are_as_the_policy_lets_through() -> None:
         for text in expressions
         if (found := re.search(r"script\.matches\(r'(.*)'\)", text))
     ]
+    [listed_pods] = [
+        re.findall(r"parts\[[12]\]\.matches\(r'(.*)'\)", text)
+        for text in expressions
+        if "parts" in text
+    ]
     [hostfile] = [
         found[1]
         for text in expressions
@@ -164,6 +169,14 @@ def test_host_lists_are_as_the_policy_lets_through() -> None:
         assert not re.fullmatch(script, text + "W0:0\n")
         text = names.hostfile(pods[: len(listed)], slots=16).replace("j.x-worker-1-worker-", "W")
         assert re.fullmatch(hostfile, text)
+    assert re.fullmatch(listed_pods[0], "# list 4294967295 drain 86400")
+    for lines in ("", "W0:8 # 1a2b3c4d\nW10.r20:8 # 00000000\n"):
+        assert re.fullmatch(listed_pods[1], lines)
+
+
+def test_the_driver_is_the_script_that_the_policy_lets_through() -> None:
+    [expression] = validations("mpijob-elastic-driver")
+    assert expression.endswith(f"variables.after == r'''{elastic_script.TEXT}'''")
 
 
 @pytest.mark.parametrize("overlay", RENDERED)
@@ -176,7 +189,8 @@ def test_the_policies_name_what_the_program_writes(overlay: str) -> None:
     of_pods = f"['{names.REFRESHED}', '{EVICTION_MARK}', '{DOMAIN}']"
     assert of_pods in texts["mpijob-elastic-pods"]
     assert f"['{names.MEMORY}', '{names.HISTORY}']" in texts["mpijob-elastic-config-maps"]
-    keys = f"['{names.KEY_DISCOVER_HOSTS}', '{names.KEY_HOSTFILE}', '{names.KEY_KUBEXEC}']"
+    written = (names.KEY_DISCOVER_HOSTS, names.KEY_HOSTFILE, names.KEY_KUBEXEC, names.KEY_ELASTIC)
+    keys = str([*written])
     assert keys in texts["mpijob-elastic-config-maps"]
     assert (
         f"['{names.STATUS}', '{names.PHASE}', '{names.CHANGE}']" in texts["mpijob-elastic-mpijobs"]

@@ -14,7 +14,7 @@ from mpijob_elastic.install import ATTEMPTS
 from mpijob_elastic.kube.errors import KubeError
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.model import kubexec, mpijob
+from mpijob_elastic.model import elastic_script, kubexec, mpijob
 from mpijob_elastic.model.memory import Memory, render_memory
 from mpijob_elastic.observe import facts_config, facts_pod
 from tests.builders import KUBEXEC
@@ -71,6 +71,25 @@ def find(
 def without(config: Object) -> Object:
     [removal] = find(config_maps=[config]).removals
     return applied(copy.deepcopy(config), removal.patch)
+
+
+def driven(config: Object, text: str = elastic_script.TEXT) -> Object:
+    """The ConfigMap of a job that names elastic.sh."""
+    return {**config, "data": {**config["data"], names.KEY_ELASTIC: text}}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [driven(config_map()), driven(config_map(managed=False))],
+    ids=["elastic", "switched off, so that nobody remembers anything"],
+)
+def test_the_driver_goes_with_the_list(config: Object) -> None:
+    assert sorted(without(config)["data"]) == ["hostfile", "kubexec.sh"]
+    assert find(config_maps=[config], pods=[launcher(refreshed=False)]).removals == ()
+
+
+def test_a_driver_of_another_version_stays() -> None:
+    assert without(driven(config_map(), "other"))["data"][names.KEY_ELASTIC] == "other"
 
 
 @pytest.mark.parametrize(
