@@ -535,17 +535,30 @@ unless_own() {
   esac
 }
 
+# Set $interface to the one by which the launcher reaches others; "" if there is none.
+find_interface() {
+  interface=''
+  while read -r name to _; do
+    [ "$to" = 00000000 ] && interface=$name && return
+  done 2>/dev/null < /proc/net/route
+  return 0
+}
+
 # What each mpirun reads: the remote shell and the hosts. Workers have no kubectl, so none of them
-# starts others, as a tree of many hosts would.
+# starts others, as a tree of many hosts would. Open MPI 4.1 takes the first remote shell of a list
+# that is there, and its daemons end where none is: workers have kubexec.sh alone. Hydra would tell
+# workers the name of the launcher, which they cannot resolve; by an interface it tells an address.
 set_variables() {
-  unless_own OMPI_MCA_plm_rsh_agent "$FOLDER/agent"
+  unless_own OMPI_MCA_plm_rsh_agent "$FOLDER/agent:$KUBEXEC"
   unless_own OMPI_MCA_orte_default_hostfile "$FOLDER/hostfile"
   unless_own OMPI_MCA_plm_rsh_no_tree_spawn 1
-  unless_own PRTE_MCA_plm_ssh_agent "$FOLDER/agent"
+  unless_own PRTE_MCA_plm_ssh_agent "$FOLDER/agent:$KUBEXEC"
   unless_own PRTE_MCA_prte_default_hostfile "$FOLDER/hostfile"
   unless_own PRTE_MCA_plm_ssh_no_tree_spawn 1
   unless_own HYDRA_LAUNCHER rsh
   unless_own HYDRA_LAUNCHER_EXEC "$FOLDER/agent"
+  find_interface
+  [ "$interface" ] && unless_own HYDRA_IFACE "$interface"
   unless_own HYDRA_HOST_FILE "$FOLDER/hostfile.hydra"
   unless_own I_MPI_HYDRA_BOOTSTRAP rsh
   unless_own I_MPI_HYDRA_BOOTSTRAP_EXEC "$FOLDER/agent"
