@@ -146,7 +146,9 @@ class MpiTraining:
 
     def follow(self) -> None:
         """Read what the launcher says that runs now."""
-        await_phase(self.job.cluster, self.job.namespace, names.launcher(self.job.name), "Running")
+        launcher = names.launcher(self.job.name)
+        until("the launcher is created", lambda: launcher in self.job.pods() or None)
+        await_phase(self.job.cluster, self.job.namespace, launcher, "Running")
         self.followed.enter_context(self.said.followed())
 
     @property
