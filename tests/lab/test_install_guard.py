@@ -11,7 +11,7 @@ from lab.errors import LabError
 from lab.install import Installed
 from lab.operator.objects import Object
 from mpijob_elastic import names
-from mpijob_elastic.act import launcher_execs
+from mpijob_elastic.act import driver_looks, launcher_execs
 from mpijob_elastic.act.worker_probes import END as END_RANKS
 from mpijob_elastic.act.worker_probes import SCRIPT, TELL
 from mpijob_elastic.kube import errors
@@ -440,6 +440,8 @@ async def test_exec_only_the_five_commands_each_where_it_belongs(
         (LAUNCHER, ENDED),
         (LAUNCHER, ["/bin/sh", "-c", "id"]),
         (WORKER, launcher_execs.COMMAND),
+        (WORKER, driver_looks.COMMAND),
+        (LAUNCHER, [*driver_looks.COMMAND[:2], driver_looks.SCRIPT + "id\n"]),
         ("foreign", PROBE),
         ("foreign", launcher_execs.COMMAND),
         (WORKER, END),
@@ -466,6 +468,8 @@ async def test_exec_only_the_five_commands_each_where_it_belongs(
         )
         for pod, command, says in answers:
             assert await executes(accounts, pod, command) == f"{says}\n"
+        # The launcher has no elastic.sh, which would have written something.
+        assert await executes(accounts, LAUNCHER, driver_looks.COMMAND) == ""
         assert (await executes(accounts, LAUNCHER, launcher_execs.COMMAND)).startswith("main ")
 
 

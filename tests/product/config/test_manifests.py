@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from typer.testing import CliRunner
 
 from mpijob_elastic import __version__, names
-from mpijob_elastic.act import launcher_execs, worker_probes
+from mpijob_elastic.act import driver_looks, launcher_execs, worker_probes
 from mpijob_elastic.capabilities.autoscaling.facts import SCALE_TIMEOUT
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
@@ -110,6 +110,7 @@ def test_cert_manager_changes_only_where_the_webhooks_certificate_comes_from() -
         (worker_probes.TELL, ""),
         (worker_probes.END, ""),
         (launcher_execs.SCRIPT, "!"),
+        (driver_looks.SCRIPT, "!"),
     ],
 )
 def test_looks_and_words_to_a_pod_are_the_commands_that_the_policy_lets_through(
