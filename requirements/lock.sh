@@ -9,6 +9,7 @@ lock --group docs --output-file requirements/docs.txt
 lock --group page --output-file requirements/page.txt
 lock --group open-mpi --output-file requirements/open-mpi.txt
 lock --group mpich --output-file requirements/mpich.txt
+lock --group mpi4py --output-file requirements/mpi4py.txt
 # What builds the wheel in the image.
 sed -n 's/^requires = \["\(.*\)"\]$/\1/p' pyproject.toml | lock - --output-file requirements/build.txt
 # Python and its libraries in the image.

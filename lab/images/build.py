@@ -5,7 +5,7 @@ from pathlib import Path
 
 from lab.build import Say
 from lab.errors import LabError
-from lab.images import delivery, horovod, operator
+from lab.images import delivery, horovod, mpi, operator
 from lab.images.artifacts import Artifact, Store
 from lab.images.product import image as product
 from lab.layout import cache_dir
@@ -14,6 +14,7 @@ REFERENCES: Mapping[str, str] = {
     delivery.NAME: delivery.REFERENCE,
     operator.NAME: operator.REFERENCE,
     horovod.NAME: horovod.REFERENCE,
+    mpi.NAME: mpi.REFERENCE,
     product.NAME: product.REFERENCE,
 }
 """What a pod calls each image, by name."""
@@ -21,6 +22,7 @@ _ARTIFACTS: Mapping[str, Callable[[], Artifact]] = {
     delivery.NAME: delivery.artifact,
     operator.NAME: operator.artifact,
     horovod.NAME: horovod.artifact,
+    mpi.NAME: mpi.artifact,
     product.NAME: product.artifact,
 }
 

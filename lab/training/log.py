@@ -17,7 +17,7 @@ KILLED = 137  # 128 + SIGKILL, as a shell and kubectl exec tell it
 # train.py printed. What Horovod's own threads print at the same time may stand before and behind it
 # on that line.
 _OUTPUT = re.compile(r"\[\d+\]<stdout>:.*")
-_TOLD = re.compile(r'\{"event": [^{}]*\}')
+TOLD = re.compile(r'\{"event": [^{}]*\}')
 # Of horovod/runner/gloo_run.py and horovod/runner/elastic/discovery.py; the latter only with
 # --log-level INFO.
 _EXIT = re.compile(r"Process \d+ exit with status code (-?\d+)\.")
@@ -81,7 +81,7 @@ def parse(text: str) -> Log:
     told = [
         msgspec.json.decode(found, type=Told)
         for line in _OUTPUT.findall(text)
-        for found in _TOLD.findall(line)
+        for found in TOLD.findall(line)
     ]
     return Log(
         starts=_of(told, "start"),

@@ -262,7 +262,7 @@ def _due(case: Case, cause: str, says: str) -> Finding:
 
 
 def _rank(case: Case, worker: WorkerState) -> Iterator[Finding]:
-    shown_at, program = case.state.launcher.shown_at, case.view.driver.program
+    shown_at = case.state.launcher.shown_at
     if case.view.launcher and any(held.pod == case.name for held in case.view.launcher.held.frozen):
         said = (
             "is blocked: the launcher still waits for a rank in a pod of this name that is gone"

@@ -535,22 +535,33 @@ unless_own() {
   esac
 }
 
+# Set $interface to the one by which the launcher reaches others; "" if there is none.
+find_interface() {
+  interface=''
+  while read -r name to _; do
+    [ "$to" = 00000000 ] && interface=$name && return
+  done 2>/dev/null < /proc/net/route
+  return 0
+}
+
 # What each mpirun reads: the remote shell and the hosts. Workers have no kubectl, so none of them
-# starts others, as a tree of many hosts would. MPICH and Intel MPI give workers the name of the
-# launcher, which no DNS knows, unless they are told of an interface: then they give its address.
+# starts others, as a tree of many hosts would. Open MPI 4.1 takes the first remote shell of a list
+# that is there, and its daemons end where none is: workers have kubexec.sh alone. Hydra would tell
+# workers the name of the launcher, which they cannot resolve; by an interface it tells an address.
 set_variables() {
-  if [ -e /sys/class/net/eth0 ]; then
-    unless_own HYDRA_IFACE eth0
-    unless_own I_MPI_HYDRA_IFACE eth0
-  fi
-  unless_own OMPI_MCA_plm_rsh_agent "$FOLDER/agent"
+  unless_own OMPI_MCA_plm_rsh_agent "$FOLDER/agent:$KUBEXEC"
   unless_own OMPI_MCA_orte_default_hostfile "$FOLDER/hostfile"
   unless_own OMPI_MCA_plm_rsh_no_tree_spawn 1
-  unless_own PRTE_MCA_plm_ssh_agent "$FOLDER/agent"
+  unless_own PRTE_MCA_plm_ssh_agent "$FOLDER/agent:$KUBEXEC"
   unless_own PRTE_MCA_prte_default_hostfile "$FOLDER/hostfile"
   unless_own PRTE_MCA_plm_ssh_no_tree_spawn 1
   unless_own HYDRA_LAUNCHER rsh
   unless_own HYDRA_LAUNCHER_EXEC "$FOLDER/agent"
+  find_interface
+  if [ "$interface" ]; then
+    unless_own HYDRA_IFACE "$interface"
+    unless_own I_MPI_HYDRA_IFACE "$interface"
+  fi
   unless_own HYDRA_HOST_FILE "$FOLDER/hostfile.hydra"
   unless_own I_MPI_HYDRA_BOOTSTRAP rsh
   unless_own I_MPI_HYDRA_BOOTSTRAP_EXEC "$FOLDER/agent"

@@ -101,3 +101,35 @@ def test_a_launcher_without_a_place_for_its_files_says_so(shell: list[str], tmp_
     )
     assert found.returncode == 2
     assert "mount an emptyDir" in found.stderr
+
+
+def test_mpirun_learns_where_the_remote_shell_and_the_launcher_are(
+    shell: list[str], tmp_path: Path
+) -> None:
+    kubexec = tmp_path / "kubexec.sh"
+    kubexec.write_text("#!/bin/sh\necho clean\n")
+    kubexec.chmod(0o755)
+    (tmp_path / "list").write_text("#!/bin/sh\n# list 1 drain 60\necho w0:1 # first\n")
+    ours = {
+        "MPIJOB_ELASTIC_LIST": f"{tmp_path}/list",
+        "MPIJOB_ELASTIC_KUBEXEC": f"{kubexec}",
+        "MPIJOB_ELASTIC_FOLDER": f"{tmp_path}/run",
+        # As the operator sets it, and as nobody does.
+        "OMPI_MCA_plm_rsh_agent": "/etc/mpi/kubexec.sh",
+        "HYDRA_IFACE": "",
+    }
+    printed = "$OMPI_MCA_plm_rsh_agent $PRTE_MCA_plm_ssh_agent $HYDRA_LAUNCHER_EXEC $HYDRA_IFACE"
+    found = subprocess.run(
+        [*shell, DRIVER, "--", "sh", "-c", f"echo {printed}"],
+        env=os.environ | ours,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert found.returncode == 0
+    # Open MPI 4.1 looks for it in workers as well, where only kubexec.sh is.
+    both = f"{tmp_path}/run/agent:{kubexec}"
+    routes = [line.split() for line in Path("/proc/net/route").read_text().splitlines()]
+    interface = next((name for name, to, *_ in routes if to == "00000000"), "")
+    assert found.stdout.split() == [both, both, f"{tmp_path}/run/agent", *interface.split()]

@@ -468,6 +468,8 @@ async def test_exec_only_the_five_commands_each_where_it_belongs(
         )
         for pod, command, says in answers:
             assert await executes(accounts, pod, command) == f"{says}\n"
+        # The launcher has no elastic.sh, which would have written something.
+        assert await executes(accounts, LAUNCHER, driver_looks.COMMAND) == ""
         assert (await executes(accounts, LAUNCHER, launcher_execs.COMMAND)).startswith("main ")
         assert await executes(accounts, LAUNCHER, driver_looks.COMMAND) == ""
 

@@ -10,7 +10,7 @@ import pytest
 
 from lab.build import Say, ensure_peers, ensure_programs
 from lab.cluster import Cluster
-from lab.images import build, delivery, horovod, operator
+from lab.images import build, delivery, horovod, mpi, operator
 from lab.images.product import image
 from lab.kind import KindCluster
 from lab.node import requirements
@@ -43,6 +43,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     build.ensure(delivery.NAME, _told(session.config))
     if "training_image" in needed and not build.lacking(horovod.NAME):
         build.ensure(horovod.NAME, _told(session.config))
+    if "mpi_image" in needed and not build.lacking(mpi.NAME):
+        build.ensure(mpi.NAME, _told(session.config))
     if "metrics" in needed:
         _metrics_server(_told(session.config))
     if "deployed" in needed and not build.lacking(image.NAME):
@@ -93,6 +95,16 @@ def training_image(cluster: Cluster) -> None:
             f"no image to train with: apt-get install --no-install-recommends {' '.join(packages)}"
         )
     load_image(cluster, lambda _: None)
+
+
+@pytest.fixture(scope="session")
+def mpi_image(cluster: Cluster) -> None:
+    """The image with three MPIs is known on the nodes; skips the test where it cannot be built."""
+    if packages := build.lacking(mpi.NAME):
+        pytest.skip(
+            f"no image of MPI: apt-get install --no-install-recommends {' '.join(packages)}"
+        )
+    cluster.load_image(build.ensure(mpi.NAME, lambda _: None))
 
 
 @pytest.fixture
