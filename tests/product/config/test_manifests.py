@@ -111,7 +111,6 @@ def test_cert_manager_changes_only_where_the_webhooks_certificate_comes_from() -
         (worker_probes.END, ""),
         (driver_looks.SCRIPT, "!"),
         (launcher_execs.SCRIPT, "!"),
-        (driver_looks.SCRIPT, "!"),
     ],
 )
 def test_looks_and_words_to_a_pod_are_the_commands_that_the_policy_lets_through(
