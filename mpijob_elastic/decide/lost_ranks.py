@@ -186,8 +186,7 @@ def _watched(moment: Moment) -> tuple[Worker, ...]:
 def _starting(moment: Moment) -> tuple[Worker, ...]:
     """Return the published workers of elastic.sh in which no rank of this list was seen yet.
 
-    The looks tell when all have started, for the history of the job. elastic.sh itself notices a
-    rank that is lost.
+    The looks tell what a change of the list costs. elastic.sh itself notices a rank that is lost.
     """
     return tuple(worker for worker in _hosts(moment) if not worker.probe.busy_seen)
 

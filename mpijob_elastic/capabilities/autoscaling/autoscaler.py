@@ -20,7 +20,7 @@ from mpijob_elastic.capabilities.autoscaling.facts import (
     digest,
     scaling,
 )
-from mpijob_elastic.decide import change_pause
+from mpijob_elastic.capabilities.autoscaling import change_pause
 from mpijob_elastic.decide.actions import (
     Action,
     Create,

@@ -9,7 +9,7 @@ Fill: a job takes idle nodes by itself, and gives back what others need or what 
 queue of Kueue the job asks for its largest size at once, because Kueue grants and takes back worker
 by worker. Otherwise the job grows by one worker, or to the next size that it may have, while
 neither its own workers nor other jobs wait: each step costs training a reset or a start, so there
-is a pause after it (decide/change_pause). The job gives back as many workers as other jobs wait
+is a pause after it (change_pause). The job gives back as many workers as other jobs wait
 for, in one step, and workers that no node takes, down to a size that it may have. A pod that still
 waits after some minutes was not helped by that. All such pods count again for as long each hour, at
 the same time, however many they are. After a loss the job does not grow beyond its size before for
@@ -25,7 +25,7 @@ import msgspec
 from mpijob_elastic.capabilities.autoscaling import autoscaler, losses
 from mpijob_elastic.capabilities.autoscaling.autoscaler import Autoscaler
 from mpijob_elastic.capabilities.autoscaling.facts import scaling
-from mpijob_elastic.decide import change_pause
+from mpijob_elastic.capabilities.autoscaling import change_pause
 from mpijob_elastic.decide.actions import Note, Operations, SetSize, normal, put, test, warning
 from mpijob_elastic.decide.state import JobState, honest
 from mpijob_elastic.decide.step import NO_STEP, Step

@@ -78,7 +78,7 @@ BY_CLEANING = "workers stay when this job has ended, but others get its quota; s
         pytest.param(driven(), "", id="elastic.sh"),
         pytest.param(
             driven("--min-np", "3", annotations={MIN: "2"}, replicas=4),
-            "elastic.sh starts with 3 slots (--min-np), but min-replicas gives 2: it waits for more",
+            "elastic.sh waits with fewer than 3 slots (--min-np), but min-replicas gives 2",
             id="elastic.sh needs more than the job may have",
         ),
         pytest.param(

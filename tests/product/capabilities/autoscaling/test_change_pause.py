@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from mpijob_elastic.decide import change_pause
+from mpijob_elastic.capabilities.autoscaling import change_pause
 from mpijob_elastic.model.history import Change
 from tests.builders import NOW, Story, job, mpi_job
 
