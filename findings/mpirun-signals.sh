@@ -6,7 +6,9 @@
 # One would guess                                 Seen
 # 1 USR1 ends ranks without a handler, whatever   It ends those of Open MPI (138). Ranks of MPICH and
 #   library they use.                             Intel MPI train on: MPI_Init takes the signal.
-# 2 USR2 reaches the ranks as USR1 does.          It ends mpiexec of MPICH and Intel MPI itself.
+# 2 USR2 reaches the ranks as USR1 does.          It ends mpiexec of MPICH and Intel MPI itself. In 2
+#                                                 of 9 runs that of Open MPI 4.1.4 ended with 139 or
+#                                                 213 and saved nothing, so its row below may differ.
 # 3 TERM leaves the ranks some time to save, and  Open MPI kills them after 1 s or less. MPICH and Intel
 #   ends those that ignore it.                    MPI wait for those that ignore it, for good.
 # 4 A signal while mpirun starts its ranks ends   Open MPI 4.1.4 ends with 0, as if the program had done
