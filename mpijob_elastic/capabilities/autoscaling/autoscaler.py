@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.autoscaling import facts
+from mpijob_elastic.capabilities.autoscaling import change_pause, facts
 from mpijob_elastic.capabilities.autoscaling.facts import (
     AUTOSCALE,
     AUTOSCALERS,
@@ -20,7 +20,6 @@ from mpijob_elastic.capabilities.autoscaling.facts import (
     digest,
     scaling,
 )
-from mpijob_elastic.capabilities.autoscaling import change_pause
 from mpijob_elastic.decide.actions import (
     Action,
     Create,

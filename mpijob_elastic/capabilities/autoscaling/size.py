@@ -22,10 +22,9 @@ from itertools import takewhile
 
 import msgspec
 
-from mpijob_elastic.capabilities.autoscaling import autoscaler, losses
+from mpijob_elastic.capabilities.autoscaling import autoscaler, change_pause, losses
 from mpijob_elastic.capabilities.autoscaling.autoscaler import Autoscaler
 from mpijob_elastic.capabilities.autoscaling.facts import scaling
-from mpijob_elastic.capabilities.autoscaling import change_pause
 from mpijob_elastic.decide.actions import Note, Operations, SetSize, normal, put, test, warning
 from mpijob_elastic.decide.state import JobState, honest
 from mpijob_elastic.decide.step import NO_STEP, Step

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.autoscaling import change_pause, Autoscaling, autoscaler
+from mpijob_elastic.capabilities.autoscaling import Autoscaling, autoscaler, change_pause
 from mpijob_elastic.capabilities.autoscaling import size as sizing
 from mpijob_elastic.capabilities.autoscaling.facts import GROWS_AFTER, Scaling
 from mpijob_elastic.capabilities.autoscaling.size import Fill, RollBack
