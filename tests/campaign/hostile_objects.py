@@ -66,16 +66,18 @@ A_PART, VALUES_A_PART = 100 * 2**10, 10_000
 SHOWN_PARTS = 12.0
 # Execs of a launcher that may take as long: a job of 1,000 workers has as many.
 EXECS_A_PART = 2_000
-# What a patch may touch: of launchers, of workers (main process and grace), of placeholders (gates
-# and resources), of ConfigMaps, of a status.
+# What a patch may touch: of launchers (files, a folder, variables), of workers (main process and
+# grace), of placeholders (gates and resources), of ConfigMaps, of a status.
 PATCHED = re.compile(
-    r"add /spec/volumes/\d+/configMap/items/\d+|add /spec(/initContainers/\d+|/containers/\d+)?/securityContext.*"
+    r"add /spec/volumes/\d+(/configMap/items/\d+)?|add /spec/containers/\d+/(volumeMounts|env)(/\d+)?"
+    r"|add /spec(/initContainers/\d+|/containers/\d+)?/securityContext.*"
     r"|replace /spec/containers/\d+/(command|args)|add /spec/terminationGracePeriodSeconds"
     r"|add /spec/schedulingGates|(add|replace) /spec/(initContainers|containers)/\d+/resources"
-    r"|add /data/discover_hosts\.sh|replace /data/hostfile|add /status/replicaStatuses/Worker/selector"
+    r"|add /data/(discover_hosts\.sh|elastic\.sh|hostfile\.hydra)|replace /data/hostfile|add /status/replicaStatuses/Worker/selector"
 )
 OURS = {"items", "securityContext", "command", "args", "terminationGracePeriodSeconds"}
 OURS |= {"discover_hosts.sh", "hostfile", "selector", "schedulingGates", "resources"}
+OURS |= {"volumes", "volumeMounts", "env", "elastic.sh", "hostfile.hydra"}
 
 
 def run(options: Options) -> Outcome:
