@@ -545,8 +545,8 @@ find_interface() {
 }
 
 # What each mpirun reads: the remote shell and the hosts. Workers have no kubectl, so none of them
-# starts others, as a tree of many hosts would. Open MPI 4.1 takes the first remote shell of a list
-# that is there, and its daemons end where none is: workers have kubexec.sh alone. Hydra would tell
+# starts others, as a tree of many hosts would. Open MPI takes the first remote shell of a list that
+# is there, and its daemons end where none is: workers have kubexec.sh alone. Hydra would tell
 # workers the name of the launcher, which they cannot resolve; by an interface it tells an address.
 set_variables() {
   unless_own OMPI_MCA_plm_rsh_agent "$FOLDER/agent:$KUBEXEC"
