@@ -1,13 +1,15 @@
 """A job that elastic.sh drives, through changes and losses; asserted from what its launchers said."""
 
 import json
+import re
 import shlex
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import IO
@@ -45,15 +47,16 @@ class Change:
     """What a change of the hosts cost, in seconds.
 
     listed: from the edit to the new list in the ConfigMap. all_step: from the edit to the first
-    step of all ranks. restart: from the list to that step. by_hand: from SIGUSR1 to the first step,
-    by hand; None if that was not done. lost: the steps that were done again. codes: of the starts
-    that ended.
+    step of all ranks. restart: from the list to that step. told: the part of it until elastic.sh
+    sends the signal. by_hand: from SIGUSR1 to the first step, by hand; None if that was not done.
+    lost: the steps that were done again. codes: of the starts that ended.
     """
 
     what: str
     listed: float
     all_step: float
     restart: float
+    told: float
     by_hand: float | None
     lost: int
     codes: list[int]
@@ -63,11 +66,39 @@ def told(made: Mpi, change: Change) -> str:
     """Return a change in words."""
     words = (
         f"{made.words}, {change.what}: edit to all ranks stepping {change.all_step:.1f} s, to the new list "
-        f"{change.listed:.1f} s, from there {change.restart:.2f} s, {change.lost} steps lost"
+        f"{change.listed:.1f} s, from there to the signal {change.told:.2f} s, to all ranks stepping "
+        f"{change.restart:.2f} s, {change.lost} steps lost"
     )
     if change.by_hand is None:
         return words
     return f"{words}; by hand {change.by_hand:.2f} s, ratio {change.restart / change.by_hand:.2f}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """What the end of a worker cost, in seconds from it.
+
+    ended: until the start that ran then had ended. stepped: until some ranks stepped again.
+    full: until all did. after_end: from the end of a start to the next step. lost: the steps that
+    were done again. codes: of the starts that ended.
+    """
+
+    what: str
+    ended: float
+    stepped: float
+    after_end: float
+    full: float
+    lost: int
+    codes: list[int]
+
+    @property
+    def words(self) -> str:
+        """All of it."""
+        return (
+            f"{self.what}: mpirun ended after {self.ended:.1f} s, steps again after {self.stepped:.1f} s "
+            f"({self.after_end:.1f} s after that end), all ranks after {self.full:.1f} s, "
+            f"{self.lost} steps lost, codes {self.codes}"
+        )
 
 
 @dataclass(kw_only=True)
@@ -180,15 +211,89 @@ class MpiTraining:
     def change(self, what: str, edited: float, first: Told, *, hand: float | None = None) -> Change:
         """Return what a change cost whose first step of all ranks this is."""
         listed = self.lists.last_before(first.time)
+        signal = self.log.since(edited).said("SIGUSR1")
         return Change(
             what=what,
             listed=listed - edited,
             all_step=first.time - edited,
             restart=first.time - listed,
+            told=signal.at - listed if signal else 0.0,
             by_hand=hand,
             lost=self.lost(edited, first.time),
             codes=self.log.since(edited).codes,
         )
+
+    def through(
+        self, what: str, replaced: str | None, happen: Callable[[], None], *, size: int
+    ) -> Way:
+        """Do something to the job, and wait until all ranks step again, in a new pod of that name if one is given."""
+        before = self._uid(replaced) if replaced else ""
+        began = time.time()
+        happen()
+        if replaced:
+            until(
+                f"{replaced} is another pod",
+                lambda: self._uid(replaced) not in ("", before) or None,
+                patience=PATIENCE,
+            )
+
+        def ended() -> float | None:
+            return self.log.since(began).ended_at
+
+        end = until(f"a start ends after {what}", ended, patience=PATIENCE)
+        # The last start that all ranks have: a worker leaves first, and its successor joins.
+        first = until(
+            f"all step after {what}",
+            lambda: self._full(size, since=self._created_at(replaced) if replaced else end),
+            patience=PATIENCE,
+        )
+        self.nothing_is_left(size)
+        again = next(one for one in self.log.steps if one.time > end)
+        return Way(
+            what=what,
+            ended=end - began,
+            stepped=again.time - began,
+            after_end=again.time - end,
+            full=first.time - began,
+            lost=self.lost(began, first.time),
+            codes=self.log.since(began).codes,
+        )
+
+    def _full(self, size: int, *, since: float) -> Told | None:
+        return horovod.first_with(self.log.steps, size=size, since=since)
+
+    def _uid(self, pod: str) -> str:
+        return self._of_pod(pod, ".metadata.uid")
+
+    def _created_at(self, pod: str) -> float:
+        told = self._of_pod(pod, ".metadata.creationTimestamp")
+        return datetime.fromisoformat(told).timestamp()
+
+    def _of_pod(self, pod: str, path: str) -> str:
+        words = ("get", "pod", pod, "--ignore-not-found", "-o", f"jsonpath={{{path}}}")
+        return self.job.cluster.kubectl("-n", self.job.namespace, *words)
+
+    def suspended(self) -> None:
+        """Suspend the job, wait until no pod of it runs, and resume it."""
+        here = ("-n", self.job.namespace)
+
+        def suspend(value: str) -> None:
+            words = (
+                "annotate",
+                f"mpijob/{self.job.name}",
+                f"{names.SUSPEND}={value}",
+                "--overwrite",
+            )
+            self.job.cluster.kubectl(*here, *words)
+
+        def rests() -> bool | None:
+            return set(self.job.pods().values()) == {"Pending"} or None
+
+        suspend("true")
+        until("all pods wait", rests, patience=PATIENCE)
+        self.followed.close()
+        suspend("false")
+        self.follow()
 
     def lost(self, since: float, to: float) -> int:
         """Return how many steps were done again; none may have been left out."""
@@ -217,7 +322,10 @@ class MpiTraining:
         starts = [
             line.words.split()[1] for line in self.log.driver if " slots (list " in line.words
         ]
-        return all(line.partition(" ")[0].endswith(f".{starts[-1]}.") for line in processes)
+        # The shell that started the daemon has the mark in its words.
+        return all(
+            re.search(rf"^\S+\.{starts[-1]}\. |_RUN=\S+\.{starts[-1]}\.;", one) for one in processes
+        )
 
     def finished(self) -> None:
         """Have the program end for good: the job succeeds, and its workers hold nothing."""

@@ -46,6 +46,11 @@ class Log:
         found = (_ENDED.match(line.words) for line in self.driver)
         return [int(match["code"]) for match in found if match]
 
+    @property
+    def ended_at(self) -> float | None:
+        """When the first start ended; None if none has."""
+        return next((line.at for line in self.driver if _ENDED.match(line.words)), None)
+
     def said(self, text: str) -> Line | None:
         """Return the first line of elastic.sh that has this text."""
         return next((line for line in self.driver if text in line.words), None)
