@@ -140,6 +140,14 @@ echo no
 
 say() { echo "$(date -u +%H:%M:%S) elastic.sh: $*" >&2; }
 
+# amount SLOTS: print it in words.
+amount() {
+  case $1 in
+    1) echo '1 slot' ;;
+    *) echo "$1 slots" ;;
+  esac
+}
+
 refuse() {
   echo "elastic.sh: $*; see elastic.sh --help" >&2
   exit 2
@@ -579,7 +587,7 @@ start() {
   acknowledge running "$running"
   clock
   started_at=$now
-  say "start $number on $slots slots (list ${list:-none}): $(names "$running")"
+  say "start $number on $(amount "$slots") (list ${list:-none}): $(names "$running")"
   for word; do  # each word is taken from the front, and put at the end
     shift
     replace "$word" '{np}' "$slots"
@@ -694,10 +702,10 @@ stop() {
   see_ranks
   if [ "$ranks_run" = yes ]; then
     find_grace
-    say "list ${list:-none} has $slots slots: SIG$signal, at most $limit s"
+    say "list ${list:-none} has $(amount "$slots"): SIG$signal, at most $limit s"
     end_command "$signal" "$limit"
   else
-    say "list ${list:-none} has $slots slots, and not all ranks have started: SIGTERM"
+    say "list ${list:-none} has $(amount "$slots"), and not all ranks have started: SIGTERM"
     end_command TERM "$TERM_FOR"
   fi
   take_code
@@ -779,7 +787,7 @@ wait_for_slots() {
       look_again
       [ "$slots" -ge "$1" ] && return
       acknowledge_new waiting ''
-      [ "$told" = "$slots" ] || say "waits for $1 slots; list ${list:-none} has $slots"
+      [ "$told" = "$slots" ] || say "waits for $(amount "$1"); list ${list:-none} has $slots"
       told=$slots
     fi
     sleep "$TICK"

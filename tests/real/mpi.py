@@ -320,7 +320,7 @@ class MpiTraining:
 
     def _is_of_last_start(self, processes: list[str]) -> bool:
         starts = [
-            line.words.split()[1] for line in self.log.driver if " slots (list " in line.words
+            line.words.split()[1] for line in self.log.driver if " (list " in line.words
         ]
         # The shell that started the daemon has the mark in its words.
         return all(
