@@ -30,6 +30,8 @@ from mpijob_elastic.model.pod import Launcher, Worker
 # Seconds from the leaving of a pod, or the creation of its successor, until the first look; then
 # until the second look; and between later looks.
 FIRST_LOOK = 10.0
+# The same where all ranks are to end at a change: mpirun waits for the rank behind a frozen exec.
+FIRST_LOOK_OF_A_RESTART = 2.0
 SECOND_LOOK = 10.0
 LATER_LOOKS = 60.0
 # At most so many execs of a launcher are ended after a look, by one command. The command in the
@@ -210,7 +212,8 @@ def _reasons(state: JobState) -> Mapping[str, float]:
         if worker:
             times[f"{worker.name} is {worker.ref.uid}"] = worker.facts.created_at
     recent = {reason: at for reason, at in times.items() if now - PAST_AFTER < at <= now}
-    due = {reason: at + FIRST_LOOK for reason, at in recent.items()}
+    wait = FIRST_LOOK if view.driver.keeps_ranks else FIRST_LOOK_OF_A_RESTART
+    due = {reason: at + wait for reason, at in recent.items()}
     for known in state.workers:
         if known.published and known.pod.facts.node_gone_at:
             # The look into a worker whose node is gone is due at once: the exec does not end by

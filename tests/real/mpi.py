@@ -319,9 +319,7 @@ class MpiTraining:
             )
 
     def _is_of_last_start(self, processes: list[str]) -> bool:
-        starts = [
-            line.words.split()[1] for line in self.log.driver if " (list " in line.words
-        ]
+        starts = [line.words.split()[1] for line in self.log.driver if " (list " in line.words]
         # The shell that started the daemon has the mark in its words.
         return all(
             re.search(rf"^\S+\.{starts[-1]}\. |_RUN=\S+\.{starts[-1]}\.;", one) for one in processes

@@ -6,7 +6,7 @@ import pytest
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import decide, drain, host_list
-from mpijob_elastic.decide.actions import LookAtDriver, ProbeWorkers, WriteConfig
+from mpijob_elastic.decide.actions import LookAtDriver, LookIntoLauncher, ProbeWorkers, WriteConfig
 from mpijob_elastic.model import elastic_script
 from mpijob_elastic.model.acknowledgement import Acknowledgement
 from mpijob_elastic.model.job import JobView, list_number, parse_script
@@ -16,6 +16,7 @@ from mpijob_elastic.model.policy import Policy
 from tests.builders import (
     NOW,
     Story,
+    but,
     failed,
     job,
     launcher,
@@ -280,3 +281,11 @@ def test_an_idle_worker_keeps_its_name() -> None:
     busy = Probe(busy_seen=True, busy_at=NOW - 1, asked_at=NOW - 1)
     view = mpi_job().shown().pod(0, probe=busy).pod(1, probe=busy).pod(2, probe=idle)
     assert does(view, but="wake") == "nothing"
+
+
+def test_a_frozen_exec_is_looked_for_soon_after_a_pod_has_gone() -> None:
+    gone = Left(pod="0123abcd", at=NOW - 3, list=7)
+    view = mpi_job(2, config=numbered(pods(0, 1), memory=Memory(left={LEAVING: gone})))
+    seen = view.but(workers=tuple(but(one, probe=Probe(busy_seen=True)) for one in view.workers))
+    [look] = decide(seen.shown(at=NOW - 3), now=NOW).looks
+    assert isinstance(look, LookIntoLauncher)
