@@ -12,6 +12,7 @@ from tests.modelcheck.world import (
     LONGEST_DRAIN,
     LONGEST_IDLE,
     LONGEST_PACE,
+    LOWEST,
     MOST,
     NEVER,
     READY,
@@ -44,6 +45,8 @@ def canonical(world: World) -> World:
     """The form of this world."""
     late = world.late if world.late != Seen(world.job, world.pods, world.launcher) else None
     world = _with_small_numbers(_renumbered(world._replace(late=late)))
+    if world.config.number or world.node.list != NEVER:
+        world = _with_small_lists(world)
     config, launcher = world.config, world.launcher
     stuck_age = _stuck_age(world)
     drains = any(config.left)
@@ -64,7 +67,30 @@ def canonical(world: World) -> World:
         faults=0 if world.job.over else world.faults,
         parks=0 if world.job.over else world.parks,
         watch=tuple(watch and _watch(watch) for watch in world.watch),
+        looked=world.looked and world.looked._replace(asked_age=min(world.looked.asked_age, 1)),
         late=late,
+    )
+
+
+def _with_small_lists(world: World) -> World:
+    """Keep only the order of the numbers of lists."""
+    config, node, looked = world.config, world.node, world.looked
+    lists = {left.list for left in config.left if left}
+    lists |= {config.number, node.list, node.mounted_list, node.ack_list}
+    lists |= {looked.number} if looked else set()
+    used = sorted(number for number in lists if number > 0)
+    small = {number: LOWEST + place for place, number in enumerate(used)} | {0: 0, NEVER: NEVER}
+    return world._replace(
+        config=config._replace(
+            number=small[config.number],
+            left=tuple(left and left._replace(list=small[left.list]) for left in config.left),
+        ),
+        node=node._replace(
+            list=small[node.list],
+            mounted_list=small[node.mounted_list],
+            ack_list=small[node.ack_list],
+        ),
+        looked=looked and looked._replace(number=small[looked.number]),
     )
 
 
@@ -185,7 +211,9 @@ def _config(config: Config, world: World, stuck_age: int) -> Config:
 
 
 def _left(left: Left) -> Left:
-    return Left(min(left.age, LONGEST_DRAIN), left.uid, min(left.known_age, LONGEST_DRAIN))
+    return left._replace(
+        age=min(left.age, LONGEST_DRAIN), known_age=min(left.known_age, LONGEST_DRAIN)
+    )
 
 
 def _tries(tries: Tries, pod: Pod | None) -> Tries:

@@ -19,6 +19,7 @@ from mpijob_elastic.decide.actions import (
     DeleteLauncher,
     DeleteWorkers,
     Look,
+    LookAtDriver,
     Plan,
     ProbeWorkers,
     RefreshLauncher,
@@ -46,6 +47,7 @@ from tests.modelcheck.world import (
     Job,
     Launcher,
     Left,
+    Looked,
     Name,
     Node,
     Pod,
@@ -88,13 +90,17 @@ class Controller:
         nothing here. refuses: the host list was refused before, so nothing waits for it.
         """
         seen = world.seen
-        key = (seen, world.config, world.role, world.probes, world.drained, world.watch)
+        known = (world.probes, world.drained, world.watch, world.looked)
+        key = (seen, world.config, world.role, known)
         due = self._due.get(key)
         if due is None:
             view = views.view(seen, world, setup=self.setup)
             plan = self.decide(but(view, refused={WriteConfig: ""}) if refuses else view)
             probes = [
-                look for look in plan.looks if isinstance(look, ProbeWorkers) and not look.published
+                look
+                for look in plan.looks
+                if isinstance(look, LookAtDriver)
+                or (isinstance(look, ProbeWorkers) and not look.published)
             ]
             writes = [action for action in plan.actions if not _is_idle(action, seen.job)]
             due = self._due[key] = (*writes, *probes)
@@ -112,6 +118,8 @@ class Controller:
                 world = _touch(world, action)
             case ProbeWorkers():
                 world = _look(world, action)
+            case LookAtDriver():
+                world = _look_at_driver(world)
             case DeleteWorkers():
                 world = self._delete(world, action)
             case DeleteLauncher():
@@ -191,20 +199,24 @@ def _publish(world: World, action: WriteConfig) -> World:
     published, kept = written.published, written.memory
     assert published is not None
     assert kept is not None
+    named = {pod: _name(pod, host) for pod, host in kept.hosts.items()}
+    if published.number:
+        named = {pod: _name(pod, memory.Host(pod=mark)) for pod, mark in published.pods.items()}
     new = Config(
+        number=published.number,
         hosts=mask([_position(host) for host in published.hosts]),
         hostfile=_mask(tuple(line.split(" ")[0] for line in written.facts.hostfile.splitlines())),
         left=_by_index(old, {pod: _left(pod, left) for pod, left in kept.left.items()}),
         replaced=_by_index(old, {pod: _tries(tries) for pod, tries in kept.replaced.items()}),
         moved=_by_index(old, {pod: _tries(tries) for pod, tries in kept.moved.items()}),
-        names=_by_index(old, {pod: _name(pod, host) for pod, host in kept.hosts.items()}),
+        names=_by_index(old, named),
         renamed=_by_index(old, {pod: _tries(tries) for pod, tries in kept.renamed.items()}),
         known=True,
         maps=written.facts.kubexec != KUBEXEC,
         changed_age=_age(max(kept.added_at, kept.removed_at)),
         dropped_age=_age(kept.dropped_at),
     )
-    is_changed = (old.hosts, old.hostfile) != (new.hosts, new.hostfile)
+    is_changed = (old.hosts, old.hostfile, old.number) != (new.hosts, new.hostfile, new.number)
     dropped = new.dropped_age == 0 and bool(old.hostfile & ~new.hostfile)
 
     def later(launcher: Launcher) -> Launcher:
@@ -245,7 +257,10 @@ def _by_index(old: Config, found: dict[str, T]) -> tuple[T | None, ...]:
 def _left(pod: str, left: memory.Left) -> Left:
     index = names.worker_index(pod, job=JOB) or 0
     return Left(
-        _age(left.at), views.numbers_of(index).get(left.pod, views.NOBODY), _age(left.known_at)
+        age=_age(left.at),
+        uid=views.numbers_of(index).get(left.pod, views.NOBODY),
+        known_age=_age(left.known_at),
+        list=left.list,
     )
 
 
@@ -281,7 +296,11 @@ def _delete_launcher(world: World, action: DeleteLauncher) -> World:
     if action.suspends:
         # The job is read live before. The pod goes at once, and its processes a while later.
         at_once = world._replace(
-            launcher=None, node=Node(), ranks=0, orphans=world.orphans | world.ranks
+            launcher=None,
+            node=Node(),
+            ranks=0,
+            orphans=world.orphans | world.ranks,
+            looked=None,
         )
         return (
             at_once._replace(late=world.late and world.late._replace(launcher=None))
@@ -310,6 +329,13 @@ def _ungate(world: World, action: Ungate) -> World:
         if pod and pod.gated and not pod.going and pod.uid == uid:
             return _change_pod(world, index, uid, lambda pod: pod._replace(gated=False))
     return world
+
+
+def _look_at_driver(world: World) -> World:
+    before, node = world.looked or Looked(), world.node
+    if world.launcher is None or world.launcher.phase != STARTED or node.ack_list == NEVER:
+        return world._replace(looked=before._replace(asked_age=0))
+    return world._replace(looked=Looked(node.ack_list, node.ack_busy))
 
 
 def _look(world: World, action: ProbeWorkers) -> World:

@@ -19,6 +19,7 @@ from mpijob_elastic.decide.actions import (
 from mpijob_elastic.decide.parking import DeletePlaceholder
 from tests import rules
 from tests.builders import JOB
+from tests.modelcheck import elastic_driver, views
 from tests.modelcheck.world import (
     DELIVERING,
     FAILED,
@@ -47,9 +48,11 @@ def after_our_move(before: World, action: Action | Look, after: World, *, setup:
     wrong: list[str] = []
     match action:
         case WriteConfig():
-            wrong = rules.published(_listed_job(before), _listing(before, after, setup=setup))
-            wrong += filter(None, (_hastened(before, after), _startled(before, after)))
-        case RefreshLauncher() if not before.config.hosts:
+            listing = _listing(before, after, setup=setup)
+            wrong = rules.published(_listed_job(before, listing, setup=setup), listing)
+            if not setup.elastic_sh:
+                wrong += filter(None, (_hastened(before, after), _startled(before, after)))
+        case RefreshLauncher() if not (before.config.hosts or setup.elastic_sh):
             wrong = ["an empty list is shown to the launcher"]
         case DeleteWorkers():
             gone = [index for index, pod in enumerate(after.pods) if pod != before.pods[index]]
@@ -94,6 +97,9 @@ def at_others_move(before: World, after: World, *, setup: Setup) -> str:
             and before.job.elastic
         )
         return _ORPHANS if starts and before.orphans else ""
+    if setup.elastic_sh:
+        is_back = 0 < after.node.list < before.node.list
+        return "the driver reads an earlier list" if is_back else ""
     return "" if "config-deleted" in setup.faults else _read(before, after)
 
 
@@ -117,9 +123,12 @@ def _read(before: World, after: World) -> str:
 def _stopped(before: World, *, setup: Setup) -> str:
     """Return what is wrong if the launcher of a suspended job goes now."""
     lost = members(pods_of(before.ranks & ~before.config.hosts))
+    if setup.elastic_sh:
+        lost = members(before.ranks | before.orphans)
     if any(not _timed_out(before, index, setup=setup) for index in lost):
         return "a rank is killed before its drain-timeout"
-    if (pods_of(before.config.hosts) & _ready(before)).bit_count() > 1:
+    kept = 0 if setup.elastic_sh else 1
+    if (pods_of(before.config.hosts) & _ready(before)).bit_count() > kept:
         return "a job is stopped that has yet to shrink"
     return ""
 
@@ -152,9 +161,12 @@ def _job(world: World | Seen) -> rules.Job:
     )
 
 
-def _listed_job(world: World) -> rules.Job:
+def _listed_job(world: World, listing: rules.Listing, *, setup: Setup) -> rules.Job:
     """The job as we saw it; what the API server itself guards is as it is."""
-    seen, launcher = world.seen, world.launcher
+    seen, launcher, node = world.seen, world.launcher, world.node
+    number = world.config.number
+    if not listing.is_same:
+        number = max(number, node.list, node.mounted_list, node.ack_list)
     return rules.Job(
         elastic=seen.job.elastic,
         hosts=_hosts(world.config.hosts),
@@ -163,6 +175,8 @@ def _listed_job(world: World) -> rules.Job:
         runs=launcher is not None and not launcher.gated,
         ready=_workers(mask([i for i, pod in enumerate(seen.pods) if pod and pod.works])),
         role=_workers(world.role),
+        restarts=setup.elastic_sh,
+        number=number,
     )
 
 
@@ -176,7 +190,19 @@ def _listing(before: World, after: World, *, setup: Setup) -> rules.Listing:
             mask([i for i, pod in enumerate(before.seen.pods) if pod and pod.doomed])
         ),
         least=setup.policy.min_replicas or 1,
+        number=after.config.number,
+        is_same=before.config.number == after.config.number
+        and _text(before) == _text(after),
+        told={
+            left.list
+            for index, left in enumerate(after.config.left)
+            if left and (before.config.hosts & ~after.config.hosts) >> index & 1
+        },
     )
+
+
+def _text(world: World) -> str | None:
+    return views.config_map_of(world.config).facts.script
 
 
 def _hastened(before: World, after: World) -> str:
@@ -234,8 +260,9 @@ def _gone(world: World, index: int, *, setup: Setup) -> list[str]:
             not world.job.elastic or pods_of(world.config.hosts) & bit
         ):  # somebody else deletes it, and waits
             return ["a worker is ended early that is published, or whose job is not elastic"]
-        return [wrong for wrong in [_could_be_killed(world, bit)] if wrong]
+        return [wrong for wrong in [_could_be_killed(world, bit, setup=setup)] if wrong]
     launcher_ended = world.launcher is not None and world.launcher.phase == FINISHED
+    stopped = 0 if setup.elastic_sh else 1
     dead = pod.phase == FAILED or pod.lost_age != NEVER
     held = (
         (world.launcher is None or world.launcher.gated)
@@ -245,13 +272,13 @@ def _gone(world: World, index: int, *, setup: Setup) -> list[str]:
     job = rules.Job(
         elastic=world.job.elastic,
         hosts=_hosts(world.config.hosts),
-        size=1 if world.job.stops else world.job.wanted.bit_count(),
+        size=stopped if world.job.stops else world.job.wanted.bit_count(),
         skips=world.job.skips,
         ended=world.job.over or launcher_ended,
         cleans=setup.clean_pod_policy != "None" and (launcher_ended or index >= world.job.replicas),
     )
     spared = dead or held or _timed_out(world, index, setup=setup)
-    in_use = "" if spared else _could_be_killed(world, bit)
+    in_use = "" if spared else _could_be_killed(world, bit, setup=setup)
     pod_name = names.worker(JOB, index)
     return rules.deleted(
         job,
@@ -266,10 +293,17 @@ def _holds_place(world: World, index: int) -> bool:
     return pod is not None and pod.placeholder
 
 
-def _could_be_killed(world: World, bit: int) -> str:
+def _could_be_killed(world: World, bit: int, *, setup: Setup) -> str:
     launcher = world.launcher
     if launcher is None or launcher.going:
         return ""  # ranks end with their launcher
+    if setup.elastic_sh:
+        if launcher.phase == STARTED and (world.ranks | world.orphans) & bit:
+            return "a rank is killed before its drain-timeout"
+        may_start = launcher.phase in (DELIVERING, STARTED)
+        if may_start and elastic_driver.may_have_a_rank(world) & bit:
+            return "a worker is deleted in which the driver may start a rank"
+        return ""
     if pods_of(world.ranks) & bit:
         return "a rank is killed before its drain-timeout"
     if (
@@ -331,6 +365,7 @@ def is_goal(world: World, *, setup: Setup) -> bool:
         and _ready(world) == placed == pods_of(world.config.hosts)
         and world.role & size == size
         and world.ranks == world.node.known == world.config.hosts
+        and (not setup.elastic_sh or world.node.ack_list == world.config.number)
         and there == set(members(every))
         and {index for index, pod in enumerate(world.pods) if pod and pod.placeholder}
         == {*members(every & ~size)}

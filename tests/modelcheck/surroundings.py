@@ -7,7 +7,7 @@ and driver.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tests.modelcheck import ticking, views
+from tests.modelcheck import elastic_driver, ticking, views
 from tests.modelcheck.world import (
     DELIVERING,
     FAILED,
@@ -46,18 +46,21 @@ def moves(world: World, setup: Setup) -> Iterator[Move]:
     """All that may happen next."""
     yield from _operator(world, setup)
     yield from _kubelets(world, setup)
-    yield from _launchers_kubelet(world)
-    yield from _driver(world)
+    yield from _launchers_kubelet(world, setup)
+    if setup.elastic_sh:
+        yield from (Move(name, then) for name, then in elastic_driver.moves(world))
+    else:
+        yield from _driver(world)
     yield from _user(world, setup)
     yield from _parks(world)
     yield from _faults(world, setup)
     if world.late:
         yield Move("caches catch up", world._replace(late=None))
-    if any(world.probes) or any(world.watch) or world.drained:
+    if any(world.probes) or any(world.watch) or world.drained or world.looked:
         nothing = (None,) * setup.size
         yield Move(
             "controller restarts",
-            world._replace(probes=nothing, watch=nothing, drained=0),
+            world._replace(probes=nothing, watch=nothing, drained=0, looked=None),
             fair=False,
         )
     if ticking.may_pass(world):
@@ -119,14 +122,22 @@ def _gates(world: World, setup: Setup) -> Iterator[tuple[bool, str, World]]:
         yield not gated, " and the webhook errs", world._replace(faults=world.faults - 1)
 
 
-def _killed(world: World, hosts: int) -> World:
-    """The world after the ranks in these hosts died: the driver never again uses a host in which a rank died."""
+def _killed(world: World, hosts: int, setup: Setup) -> World:
+    """The world after the ranks in these hosts died: Horovod's driver never uses a host again in which a rank died."""
     lost = world.ranks & hosts
+    if setup.elastic_sh:
+        fails = hosts & (lost | world.node.started)
+        return elastic_driver.without_ranks(world, lost) if fails else world
     return (
         _ended(world._replace(node=world.node._replace(black=world.node.black | lost)), lost)
         if lost
         else world
     )
+
+
+def _hosts(world: World, index: int) -> int:
+    """Return the hosts of a worker in which a rank runs, or is to run."""
+    return hosts_of(1 << index, world.ranks | world.node.started)
 
 
 def _ended(world: World, hosts: int) -> World:
@@ -164,7 +175,7 @@ def gone(world: World, index: int, setup: Setup) -> World:
     drained = world.drained
     if left and pod and left.uid == pod.uid:
         drained = drained & ~(1 << index) | views.has_drained(world, index, setup=setup) << index
-    lost = _killed(world, hosts_of(1 << index, world.ranks))
+    lost = _killed(world, _hosts(world, index), setup)
     probes = (*world.probes[:index], None, *world.probes[index + 1 :])
     watch = (*world.watch[:index], None, *world.watch[index + 1 :])
     orphans = lost.orphans & ~hosts_of(1 << index, lost.orphans)
@@ -173,29 +184,40 @@ def gone(world: World, index: int, setup: Setup) -> World:
     )
 
 
-def _launchers_kubelet(world: World) -> Iterator[Move]:
+def _launchers_kubelet(world: World, setup: Setup) -> Iterator[Move]:
     launcher, node = world.launcher, world.node
     if world.orphans:
         yield Move("the launcher that was deleted ends", world._replace(orphans=0))
     if launcher is None:
         return
     if launcher.going:
-        yield Move("launcher is gone", world._replace(launcher=None, node=Node(), ranks=0))
+        yield Move(
+            "launcher is gone", world._replace(launcher=None, node=Node(), ranks=0, looked=None)
+        )
     elif launcher.gated:
         return
     elif launcher.phase == WAITING:
         reads = node._replace(
-            unseen=world.config.hostfile, mounted=world.config.hosts, maps=world.config.maps
+            unseen=world.config.hostfile,
+            mounted=world.config.hosts,
+            mounted_list=world.config.number,
+            maps=world.config.maps,
         )
         begun = launcher._replace(phase=DELIVERING, delivering_age=0)
         yield Move("launcher waits for its hostfile", world._replace(launcher=begun, node=reads))
     elif launcher.phase == DELIVERING:
         yield from _delivery(world, launcher)
-    if launcher.phase in (DELIVERING, STARTED) and (
-        node.owes == SYNC or node.mounted != world.config.hosts
-    ):
+    is_old = (node.mounted, node.mounted_list) != (world.config.hosts, world.config.number)
+    if launcher.phase in (DELIVERING, STARTED) and (node.owes == SYNC or is_old):
         owes = NOTHING if launcher.phase == DELIVERING or node.owes == NOTHING else READING
-        synced = node._replace(mounted=world.config.hosts, owes=owes, maps=world.config.maps)
+        if setup.elastic_sh:
+            owes = NOTHING  # it says when it has read the list
+        synced = node._replace(
+            mounted=world.config.hosts,
+            mounted_list=world.config.number,
+            owes=owes,
+            maps=world.config.maps,
+        )
         yield Move("launcher's file is synced", world._replace(node=synced))
 
 
@@ -254,16 +276,16 @@ def _parks(world: World) -> Iterator[Move]:
 def _faults(world: World, setup: Setup) -> Iterator[Move]:
     if world.faults == 0 or world.job.over:
         return
-    for name, broken in _broken(world):
+    for name, broken in _broken(world, setup):
         if name.split(" ")[0] in setup.faults:
             yield Move(name, broken._replace(faults=world.faults - 1), fair=False)
 
 
-def _broken(world: World) -> Iterator[tuple[str, World]]:
+def _broken(world: World, setup: Setup) -> Iterator[tuple[str, World]]:
     for host in members(world.ranks):
-        yield "rank-dies {}.r{}".format(*numbers(host)), _killed(world, 1 << host)
+        yield "rank-dies {}.r{}".format(*numbers(host)), _killed(world, 1 << host, setup)
     for index, pod in enumerate(world.pods):
-        lost = _killed(world, hosts_of(1 << index, world.ranks))
+        lost = _killed(world, _hosts(world, index), setup)
         if pod and pod.works:
             yield f"fails {index}", set_pod(lost, index, pod._replace(phase=FAILED))
             yield f"node-goes {index}", set_pod(world, index, pod._replace(doomed=True))
@@ -281,6 +303,9 @@ def _broken(world: World) -> Iterator[tuple[str, World]]:
         if world.launcher.phase == STARTED:
             done = world.launcher._replace(phase=FINISHED)
             yield "succeeds", world._replace(launcher=done, ranks=0)
+    if world.node.owes == SYNC:
+        yield "touch-lost", world._replace(node=world.node._replace(owes=NOTHING))
+    yield from elastic_driver.faults(world) if setup.elastic_sh else ()
     yield "config-deleted", _without_config(world)
     yield "elastic-flips", world._replace(job=world.job._replace(elastic=not world.job.elastic))
 

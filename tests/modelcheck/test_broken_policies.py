@@ -1,5 +1,10 @@
 """The check can fail: policies with one mistake each, and what the check says of them."""
 
+import re
+from dataclasses import replace
+from typing import Any
+
+import msgspec
 import pytest
 
 from mpijob_elastic import names
@@ -18,6 +23,7 @@ from mpijob_elastic.decide.actions import (
     WriteRole,
 )
 from mpijob_elastic.decide.parking import DeletePlaceholder
+from mpijob_elastic.model.bounds import MOST_INT32
 from mpijob_elastic.model.job import JobView, parse_script
 from mpijob_elastic.model.pod import Worker
 from tests.builders import LONG_AGO, NOW, but
@@ -184,11 +190,86 @@ def clinging(view: JobView) -> Plan:
     )
 
 
+def told(view: JobView, **found: Any) -> JobView:
+    """The view where elastic.sh has acknowledged something else, if anything."""
+    if view.launcher is None or view.launcher.acknowledged.number < 0:
+        return view
+    known = replace(view.launcher.acknowledged, **found)
+    return but(view, launcher=but(view.launcher, acknowledged=known))
+
+
+def trusting(view: JobView) -> drain.Leaving:
+    """Takes a worker for drained as soon as the list is without it."""
+    unlisted = (worker for worker in view.surplus if worker.name not in view.host_of)
+    gone = [removal(worker) for worker in unlisted if not worker.facts.deleting]
+    return drain.Leaving(removals=(*really_remove(view).removals, *gone))
+
+
+def outdated(view: JobView) -> drain.Leaving:
+    """Believes the acknowledgement of an earlier list."""
+    return really_remove(told(view, number=MOST_INT32))
+
+
+def unheard(view: JobView) -> drain.Leaving:
+    """Does not heed where something of an earlier start may still run."""
+    return really_remove(told(view, busy=frozenset()))
+
+
+def restarted(view: JobView) -> Plan:
+    """Numbers the list from 1 again where nothing is remembered."""
+    plan = really_decide(view)
+    if view.config is None or view.config.memory:
+        return plan
+    return but(plan, actions=tuple(map(_first, plan.actions)))
+
+
+def _first(action: Action) -> Action:
+    if not isinstance(action, WriteConfig):
+        return action
+    script = re.sub("# list [0-9]+", "# list 1", action.script)
+    left = {
+        pod: msgspec.structs.replace(one, list=1) for pod, one in action.memory.left.items()
+    }
+    memory = msgspec.structs.replace(action.memory, left=left)
+    return but(action, script=script, memory=next_memory.signed(memory, script=script))
+
+
+def unchanged(view: JobView) -> Plan:
+    """Gives each list the number of the last."""
+    plan = really_decide(view)
+    number = view.config.published.number if view.config and view.config.published else 0
+    actions = [
+        but(action, script=script, memory=next_memory.signed(action.memory, script=script))
+        if isinstance(action, WriteConfig)
+        and (script := re.sub("# list [0-9]+", f"# list {number or 1}", action.script))
+        else action
+        for action in plan.actions
+    ]
+    return but(plan, actions=tuple(actions))
+
+
 NODE_GOES = but(CALM, edits=0, start=2, fault_budget=1, faults=frozenset({"node-goes"}))
 TWO_STAY = but(NODE_GOES, policy=but(CALM.policy, min_replicas=2))
 NODE_LOST = but(LOSSES, faults=frozenset({"node-lost"}))
 THREE_TRAIN = but(LOSSES, size=3, start=3, edits=0)
+BY_ELASTIC = but(CALM, start=2, elastic_sh=True)
+# It shrinks, grows and shrinks again: by then an acknowledgement may be old.
+TWICE = but(BY_ELASTIC, edits=3)
+STOPS = but(SUSPENDED, suspensions=1, elastic_sh=True)
+STAYS = but(BY_ELASTIC, edits=1, fault_budget=1, faults=frozenset({"rank-stays"}))
+LIST_LOST = but(BY_ELASTIC, edits=1, fault_budget=1, faults=frozenset({"config-deleted"}))
 UNSAFE = {
+    "elastic.sh: a job is stopped that has yet to save": (STOPS, abrupt, "before its drain-timeout"),
+    "elastic.sh: a number comes again after a lost memory": (
+        LIST_LOST,
+        restarted,
+        "another list has no higher number",
+    ),
+    "elastic.sh: another list has the same number": (
+        BY_ELASTIC,
+        unchanged,
+        "another list has no higher number",
+    ),
     "a removal and an addition in one write": (LOSSES, at_once, "in one write"),
     "a blacklisted name comes back": (LOSSES, forgetful, "may have died under this name"),
     "a host that the launcher cannot reach": (LOSSES, tongue_tied, "cannot reach"),
@@ -210,6 +291,21 @@ UNSAFE = {
 
 
 EARLY = {
+    "elastic.sh: a worker that has only left the list": (
+        BY_ELASTIC,
+        trusting,
+        "a rank is killed before its drain-timeout",
+    ),
+    "elastic.sh: the acknowledgement of an earlier list": (
+        TWICE,
+        outdated,
+        "in which the driver may start a rank|a rank is killed before its drain-timeout",
+    ),
+    "elastic.sh: a worker in which something stays": (
+        STAYS,
+        unheard,
+        "a rank is killed before its drain-timeout",
+    ),
     "a worker that is published": (CALM, hasty, "a worker that is published is deleted"),
     "a worker that is in use": (CALM, impatient, "in which the driver may start a rank"),
     "a worker that somebody else deletes": (

@@ -4,7 +4,6 @@ from tests.modelcheck.world import (
     NEVER,
     NOTHING,
     READY,
-    Left,
     Pod,
     Probe,
     Setup,
@@ -28,7 +27,8 @@ def passed(world: World, setup: Setup) -> World:
         changed_age=_older(config.changed_age),
         dropped_age=_older(config.dropped_age),
         left=tuple(
-            left and Left(left.age + 1, left.uid, _older(left.known_age)) for left in config.left
+            left and left._replace(age=left.age + 1, known_age=_older(left.known_age))
+            for left in config.left
         ),
         replaced=tuple(
             tries and Tries(tries.times, tries.age + 1, tries.uid) for tries in config.replaced
@@ -52,6 +52,7 @@ def passed(world: World, setup: Setup) -> World:
         pods=tuple(pod and _older_pod(pod) for pod in world.pods),
         probes=tuple(probe and _older_probe(probe) for probe in world.probes),
         node=world.node._replace(young=False),
+        looked=world.looked and world.looked._replace(asked_age=world.looked.asked_age + 1),
         watch=tuple(
             _looked(world, index) if setup.watched else None for index in range(setup.size)
         ),

@@ -10,9 +10,10 @@ from mpijob_elastic import names
 from mpijob_elastic.capabilities import told
 from mpijob_elastic.decide import config_map, derive, frozen_execs, lost_ranks, next_memory
 from mpijob_elastic.model import job as model
-from mpijob_elastic.model import kubexec, memory
+from mpijob_elastic.model import elastic_script, kubexec, memory
 from mpijob_elastic.model import pod as pod_facts
-from mpijob_elastic.model.job import ConfigFacts, parse_script
+from mpijob_elastic.model.acknowledgement import Acknowledgement
+from mpijob_elastic.model.job import ConfigFacts, parse_script, script_fingerprint
 from mpijob_elastic.model.kubexec import HeldExecs
 from mpijob_elastic.model.launch_command import Launch
 from mpijob_elastic.model.pod import LauncherFacts, PodFacts
@@ -30,6 +31,7 @@ from tests.modelcheck.world import (
     Config,
     Launcher,
     Left,
+    Looked,
     Name,
     Pod,
     Probe,
@@ -43,6 +45,8 @@ from tests.modelcheck.world import (
 )
 
 NOBODY = 9
+OWN_SCRIPT = script_fingerprint(elastic_script.TEXT)
+DRAIN = int(LONGEST_DRAIN * TICK)
 # Seconds since a launcher ended: longer than anything waits for the operator.
 ENDED_FOR = 60.0
 PHASES = tuple(pod_facts.LauncherPhase)
@@ -104,6 +108,8 @@ def view(seen: Seen, world: World, *, setup: Setup) -> model.JobView:
         notices="Suspended: by a field" if seen.job.told else "",
         # No driver of this world loses a word, so none is reminded (decide/reminders).
         launch=Launch(program="mpirun"),
+        names_elastic=setup.elastic_sh,
+        gather=TICK if setup.elastic_sh else None,
     )
     found = model.JobView(
         facts=facts,
@@ -111,9 +117,12 @@ def view(seen: Seen, world: World, *, setup: Setup) -> model.JobView:
         workers=tuple(pod for pod in placed if names.GATE_PARKED not in pod.facts.gates),
         placeholders=tuple(pod for pod in placed if names.GATE_PARKED in pod.facts.gates),
         former={names.worker(JOB, index): DRAINED for index in members(world.drained)},
-        launcher=_launcher(seen, seen.launcher, shown, config.dropped_age)
-        if seen.launcher
-        else None,
+        launcher=seen.launcher
+        and but(
+            _launcher(seen, seen.launcher, shown, config.dropped_age),
+            mounts_elastic=setup.elastic_sh,
+            acknowledged=_acknowledged(world.looked),
+        ),
         config=shown,
         role=role(*members(world.role)),
     )
@@ -140,6 +149,13 @@ def has_drained(world: World, index: int, *, setup: Setup) -> bool:
         return False
     drain = derive(seen, now=NOW).by_name[worker.name].drain
     return drain is not None and drain.drained
+
+
+def _acknowledged(looked: Looked | None) -> Acknowledgement:
+    if looked is None:
+        return Acknowledgement()
+    busy = frozenset(pods(*members(looked.busy)))
+    return Acknowledgement(asked_at=at(looked.asked_age), number=looked.number, busy=busy)
 
 
 def _worker(index: int, pod: Pod, probe: pod_facts.Probe) -> pod_facts.Worker:
@@ -228,11 +244,19 @@ def config_map_of(config: Config) -> model.Config:
     script = names.discover_hosts(
         [names.host(names.worker(JOB, index), number) for index, number in hosts], slots=1
     )
+    if config.number:
+        named = {
+            names.worker(JOB, index): fingerprint(index, name.uid)
+            for index, name in enumerate(config.names)
+            if name
+        }
+        script = names.numbered_hosts(named, slots=1, number=config.number, drain=DRAIN)
     facts = ConfigFacts(
         metadata=ref(names.config_map(JOB)),
         script=script,
         hostfile=names.hostfile(list(pods(*members(config.hostfile))), slots=1),
         kubexec=kubexec.mapped(KUBEXEC) if config.maps else KUBEXEC,
+        elastic=OWN_SCRIPT,
     )
     return model.Config(
         facts=facts,
@@ -255,7 +279,9 @@ def _memory(config: Config) -> memory.Memory:
         moved={
             names.worker(JOB, i): _tries(i, tries) for i, tries in enumerate(config.moved) if tries
         },
-        hosts={names.worker(JOB, i): _name(i, name) for i, name in enumerate(config.names) if name},
+        hosts={}
+        if config.number
+        else {names.worker(JOB, i): _name(i, name) for i, name in enumerate(config.names) if name},
         renamed={
             names.worker(JOB, i): _tries(i, tries)
             for i, tries in enumerate(config.renamed)
@@ -266,7 +292,10 @@ def _memory(config: Config) -> memory.Memory:
 
 def _left(index: int, left: Left) -> memory.Left:
     return memory.Left(
-        pod=fingerprint(index, left.uid), at=at(left.age), known_at=at(left.known_age)
+        pod=fingerprint(index, left.uid),
+        at=at(left.age),
+        known_at=at(left.known_age),
+        list=left.list,
     )
 
 

@@ -27,6 +27,8 @@ SEASONED = 10
 SECOND_MOVE = 10
 LONGEST_IDLE = 10
 NEVER = -1
+# The lowest number of a list for elastic.sh, above that of a first list.
+LOWEST = 4
 # Stands for any pod, where a host name is free.
 FREE = -2
 
@@ -110,6 +112,11 @@ class Launcher(NamedTuple):
 class Node(NamedTuple):
     """The state that only the launcher's node knows. known: hosts that the driver has read; mounted: hosts in its file.
 
+    list, mounted_list: their numbers, for elastic.sh; NEVER if it has read none. started: hosts on
+    which elastic.sh has started ranks, and stops: it ends them. ack_list, ack_busy: what it has
+    acknowledged. left: hosts in which something may run that it could not end; former: those of a
+    driver before it, in the same pod.
+
     young: the launcher was created within this tick. unseen: what kubectl-delivery still waits for.
     owes: what a touch has yet to bring about, the sync of the file or its reading. black: hosts
     that the driver never uses again, for a rank died there. maps: whether kubexec.sh as it is
@@ -123,14 +130,26 @@ class Node(NamedTuple):
     known: int = 0
     black: int = 0
     maps: bool = False
+    list: int = NEVER
+    mounted_list: int = 0
+    started: int = 0
+    stops: bool = False
+    ack_list: int = NEVER
+    ack_busy: int = 0
+    left: int = 0
+    former: int = 0
 
 
 class Left(NamedTuple):
-    """Since when a pod is not in the list any more. known_age: since when the launcher knew, where that is written."""
+    """Since when a pod is not in the list any more. known_age: since when the launcher knew, where that is written.
+
+    list: the number of the list with which it left.
+    """
 
     age: int
     uid: int
     known_age: int = NEVER
+    list: int = 0
 
 
 class Tries(NamedTuple):
@@ -156,6 +175,7 @@ class Config(NamedTuple):
     """The ConfigMap. known: it has a memory; changed_age: since hosts last came or went; dropped_age: see Memory.
 
     hosts: of discover_hosts.sh. maps: whether kubexec.sh finds the pod of a numbered host name.
+    number: of a list for elastic.sh; then the names are the pods that it names.
     """
 
     hosts: int
@@ -169,6 +189,7 @@ class Config(NamedTuple):
     maps: bool = False
     changed_age: int = NEVER
     dropped_age: int = NEVER
+    number: int = 0
 
 
 class Probe(NamedTuple):
@@ -177,6 +198,14 @@ class Probe(NamedTuple):
     busy_seen: bool = False
     idle_age: int = NEVER
     asked_age: int = NEVER
+
+
+class Looked(NamedTuple):
+    """The acknowledgement of elastic.sh as the controller has last read it."""
+
+    number: int = NEVER
+    busy: int = 0
+    asked_age: int = 0
 
 
 class Watch(NamedTuple):
@@ -202,7 +231,8 @@ class World(NamedTuple):
 
     probes: what exec has shown of workers that left the list; drained: workers that did so and are
     gone, and of which that has shown that they had drained; watch: what it has shown of published
-    workers. late: what the caches still show, None where they are up to date.
+    workers. looked: what the controller knows of elastic.sh. late: what the caches still show, None
+    where they are up to date.
     """
 
     job: Job
@@ -217,6 +247,7 @@ class World(NamedTuple):
     faults: int
     watch: tuple[Watch | None, ...]
     drained: int = 0
+    looked: Looked | None = None
     late: Seen | None = None
     orphans: int = 0
     suspensions: int = 0
@@ -234,7 +265,7 @@ class Setup:
 
     watched: whether published workers are looked into. unplaced: workers that no node ever takes.
     suspensions: how often its user may suspend or resume the job. parks: how often its user may
-    park the first worker or have it back.
+    park the first worker or have it back. elastic_sh: whether that is the driver.
     """
 
     size: int
@@ -248,6 +279,7 @@ class Setup:
     unplaced: int = 0
     suspensions: int = 0
     parks: int = 0
+    elastic_sh: bool = False
     clean_pod_policy: str = "None"
     policy: Policy = field(default_factory=lambda: Policy(drain_timeout=LONGEST_DRAIN * TICK))
 
@@ -284,7 +316,12 @@ def first(setup: Setup) -> World:
         Pod(phase=READY, ready_age=1) if index < setup.start else None
         for index in range(setup.size)
     )
+    node = Node(young=False, mounted=start, known=start)
+    if setup.elastic_sh:
+        lists = Node(list=LOWEST, mounted_list=LOWEST, ack_list=LOWEST, ack_busy=start)
+        node = lists._replace(young=False, mounted=start, known=start, started=start)
     config = Config(
+        number=LOWEST if setup.elastic_sh and setup.running else 0,
         hosts=start if setup.running else 0,
         hostfile=start,
         left=nothing,
@@ -303,7 +340,7 @@ def first(setup: Setup) -> World:
         config=config._replace(known=True, changed_age=1) if setup.running else config,
         role=start,
         probes=nothing,
-        node=Node(young=False, mounted=start, known=start) if setup.running else Node(),
+        node=node if setup.running else Node(),
         ranks=start if setup.running else 0,
         edits=setup.edits,
         faults=setup.fault_budget,
