@@ -1,7 +1,8 @@
-"""The image `elastic-mpi`: Open MPI 4.1 and 5.0, MPICH 4.0, mpi4py for each, and a program that trains with them.
+"""The image `elastic-mpi`: Open MPI 4.1 and 5.0, MPICH 4.0 and 5.0, mpi4py, and a program that trains with them.
 
-Debian's packages are one layer, what PyPI has is the second: Open MPI 5 in a folder of its own, and
-mpi4py, which finds its library when it runs. The program, which changes often, is the third.
+Debian's packages are one layer, what PyPI has is the second: Open MPI 5 and MPICH 5 in folders of
+their own, and mpi4py, which finds its library when it runs. The program, which changes often, is
+the third.
 """
 
 import platform
@@ -23,12 +24,15 @@ REFERENCE = f"{NAME}:{VERSION}"
 ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "lab" / "training" / "mpi" / "train.py"
 PROGRAM_IN_IMAGE = "/examples/train.py"
-REQUIREMENTS = tuple(ROOT / "requirements" / f"{name}.txt" for name in ("open-mpi", "mpi4py"))
+REQUIREMENTS = tuple(
+    ROOT / "requirements" / f"{name}.txt" for name in ("open-mpi", "mpich", "mpi4py")
+)
 # Open MPI 4.1.4 as mpirun.openmpi, MPICH 4.0.2 as mpiexec.hydra.
 PACKAGES = ("mpich", "openmpi-bin", "python3")
-OPEN_MPI_5 = "/opt/open-mpi-5"
+OPEN_MPI_5, MPICH_5 = "/opt/open-mpi-5", "/opt/mpich-5"
+_FOLDERS = {"openmpi": OPEN_MPI_5, "mpich": MPICH_5}
 # Where MPICH's library has the name that mpi4py looks for: Debian's has another.
-MPICH_LIBRARIES = "/opt/mpich-4"
+MPICH_4_LIBRARIES = "/opt/mpich-4"
 _MPI4PY = "usr/local/lib/python3.11/dist-packages"
 # A user without a name, as clusters give their pods; mpirun refuses to run as root.
 SETTINGS = Settings(command=("sleep", "365d"), user="65532:65532")
@@ -67,9 +71,14 @@ def _packages() -> Artifact:
 def _wheels() -> Artifact:
     return Artifact(
         name="wheels-mpi",
-        doing="downloading Open MPI 5 and mpi4py",
+        doing="downloading Open MPI 5, MPICH 5 and mpi4py",
         seconds=20,
-        recipe=(*(path.read_text() for path in REQUIREMENTS), OPEN_MPI_5, MPICH_LIBRARIES, _MPI4PY),
+        recipe=(
+            *(path.read_text() for path in REQUIREMENTS),
+            *_FOLDERS.values(),
+            MPICH_4_LIBRARIES,
+            _MPI4PY,
+        ),
         make=_unpack,
     )
 
@@ -80,7 +89,7 @@ def _unpack(making: Making) -> None:
     download = [sys.executable, "-m", "pip", "download", *options, f"--dest={making.folder}"]
     run([*download, *(f"--requirement={path}" for path in REQUIREMENTS)], say=making.say)
     library = f"/usr/lib/{platform.machine()}-linux-gnu/libmpich.so.12"
-    entries: dict[str, Entry] = {f"{MPICH_LIBRARIES[1:]}/libmpi.so.12": Link(library)}
+    entries: dict[str, Entry] = {f"{MPICH_4_LIBRARIES[1:]}/libmpi.so.12": Link(library)}
     for wheel in sorted(making.folder.glob("*.whl")):
         entries.update(_installed(wheel))
     write_layer(making.target, entries)
@@ -94,7 +103,7 @@ def _installed(wheel: Path) -> Iterator[tuple[str, Entry]]:
             top, _, below = entry.filename.partition("/")
             place = f"{_MPI4PY}/{entry.filename}"
             if top.endswith(".data"):
-                place = f"{OPEN_MPI_5[1:]}/{below.removeprefix('data/')}"
+                place = f"{_FOLDERS[top.partition('-')[0]][1:]}/{below.removeprefix('data/')}"
             if entry.is_dir():
                 yield place.rstrip("/"), Folder()
             else:
