@@ -53,6 +53,9 @@ LOOK_AGAIN_AFTER=10
 # So many starts in a row that run for less than FORGIVEN_AFTER are too many for each try, whatever
 # explains them.
 MOST_SHORT_STARTS=20
+# While ranks save, so often it is seen whether a host that left the list is lost: ranks may wait for
+# it in vain.
+LOST_AFTER=10
 # A grace period while the list does not say the drain-timeout.
 DEFAULT_GRACE=50
 
@@ -670,12 +673,47 @@ wait_for_end() {
   done
 }
 
+# Set $lost to a host of this generation that has left the list and cannot be reached, or whose name
+# another pod has; "" if there is none.
+find_lost() {
+  lost=''
+  find_absent "$running" "$hosts"
+  [ "$absent" ] || return 0
+  look "$SEE_RANK" "$number" "$absent" "$QUICK_LOOK_FOR"
+  # In a subshell: what is new in the list is not to be missed later.
+  listed=$NEWLINE$(read_list; echo "$hosts")
+  while read -r host _; do
+    host=${host%%:*}
+    [ "$host" ] || continue
+    case $(answer "$host") in
+      yes | no) ;;
+      *) lost=$host ;;
+    esac
+    case $listed in
+      *"$NEWLINE$host:"*) lost=$host ;;
+    esac
+  done <<HOSTS
+$absent
+HOSTS
+}
+
 # end_command SIGNAL SECONDS: signal the command, and insist.
 end_command() {
   find_target
   kill -s "$1" "$target" 2>/dev/null
-  wait_for_end "$2" && return
-  say "still running after $2 s: SIGTERM"
+  rest=$2 lost=''
+  while [ "$rest" -gt "$LOST_AFTER" ] && [ ! "$lost" ]; do
+    wait_for_end "$LOST_AFTER" && return
+    rest=$((rest - LOST_AFTER))
+    [ "$term" ] && [ "$rest" -gt "$LAST_SAVE_FOR" ] && rest=$LAST_SAVE_FOR
+    find_lost
+  done
+  if [ "$lost" ]; then
+    say "$lost is lost: SIGTERM"
+  else
+    wait_for_end "$rest" && return
+    say "still running after $2 s: SIGTERM"
+  fi
   kill -s TERM "$target" 2>/dev/null
   wait_for_end "$TERM_FOR" && return
   say "still running: SIGKILL"

@@ -307,3 +307,23 @@ def test_the_hostfile_has_the_form_of_the_mpi(plain: World, implementation: str,
     plain.start("--implementation", implementation, command=["cat", "{hostfile}"])
     assert plain.code() == 0
     assert form in plain.log
+
+
+def test_ranks_that_wait_for_a_host_that_is_lost_are_not_given_the_whole_grace_period(
+    plain: World,
+) -> None:
+    plain.publish("w0", "w1", "w2")
+    plain.start("--grace", "600", hears="deaf")
+    plain.runs_on("w0", "w1", "w2", start=1)
+    plain.hide("w2")
+    plain.publish("w0", "w1")
+    plain.says("w2 is lost")
+    plain.runs_on("w0", "w1", start=2)
+    # A worker that leaves is waited for, until another pod has its name.
+    plain.publish("w0")
+    plain.says("list 4 has 1 slots: SIGUSR1")
+    time.sleep(5)
+    assert not plain.tells_of(3)
+    plain.publish("w0", "w1", generations={"w1": "second"})
+    plain.says("w1 is lost")
+    plain.runs_on("w0", "w1", start=3)

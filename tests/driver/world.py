@@ -26,7 +26,11 @@ DRIVER = ROOT / "mpijob_elastic" / "model" / "elastic.sh"
 PATIENCE = 60.0
 SHELLS = {"dash": ["dash"], "busybox": ["busybox", "sh"], "bash": ["bash", "--posix"]}
 # Seconds of the driver that tests do not wait for.
-SHORT = {"EXPLAINED_WITHIN=60": "EXPLAINED_WITHIN=4", "LOOK_AGAIN_AFTER=10": "LOOK_AGAIN_AFTER=1"}
+SHORT = {
+    "EXPLAINED_WITHIN=60": "EXPLAINED_WITHIN=4",
+    "LOOK_AGAIN_AFTER=10": "LOOK_AGAIN_AFTER=1",
+    "LOST_AFTER=10": "LOST_AFTER=2",
+}
 
 # The first process of the launcher waits for its start, and becomes the driver then. Namespaces of
 # workers are within that of the launcher, so that it can enter them.

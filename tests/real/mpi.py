@@ -244,7 +244,9 @@ class MpiTraining:
         # The last start that all ranks have: a worker leaves first, and its successor joins.
         first = until(
             f"all step after {what}",
-            lambda: self._full(size, since=self._created_at(replaced) if replaced else end),
+            lambda: self._full(
+                size, since=max(end, self._created_at(replaced) if replaced else end)
+            ),
             patience=PATIENCE,
         )
         self.nothing_is_left(size)

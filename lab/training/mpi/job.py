@@ -58,12 +58,16 @@ MPIS = (
         },
     ),
     Mpi(
-        name="mpich",
-        words="MPICH 4.0.2",
-        mpirun=("mpiexec.hydra", "-np", "{np}", "-f", "{hostfile}"),
-        libraries=mpi.MPICH_LIBRARIES,
+        name="mpich-5",
+        words="MPICH 5.0.2",
+        mpirun=(f"{mpi.MPICH_5}/bin/mpiexec.hydra", "-np", "{np}", "-f", "{hostfile}"),
+        libraries=f"{mpi.MPICH_5}/lib",
         slot=":1",
-        by_hand={"HYDRA_LAUNCHER": "rsh", "HYDRA_LAUNCHER_EXEC": KUBEXEC},
+        by_hand={
+            "HYDRA_LAUNCHER": "rsh",
+            "HYDRA_LAUNCHER_EXEC": KUBEXEC,
+            "HYDRA_IFACE": "eth0",
+        },
     ),
 )
 
