@@ -21,7 +21,7 @@ from mpijob_elastic.admission import json_patch
 from mpijob_elastic.admission.json_patch import Patch
 from mpijob_elastic.kube.meta import ObjectMeta, OwnerReference
 from mpijob_elastic.kube.resources import MPI_JOBS
-from mpijob_elastic.model import elastic_script, policy
+from mpijob_elastic.model import elastic_script, job_facts, policy
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.json_parts import Lifecycle, SchedulingGate, SchedulingGroup, Volume, Wire
 from mpijob_elastic.model.mpijob import Container, MPIJob
@@ -326,7 +326,7 @@ def _is_elastic(pod: AdmittedPod, owner: OwnerReference, job: JobFacts | None) -
 
 def _names_elastic(pod: AdmittedPod) -> bool:
     """Tell whether a container of the pod names elastic.sh."""
-    return policy.names_elastic(_texts(pod))
+    return job_facts.runs_elastic(pod.spec.containers or ())
 
 
 def _texts(pod: AdmittedPod) -> Iterator[str]:

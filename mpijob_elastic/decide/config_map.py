@@ -31,7 +31,7 @@ from mpijob_elastic.decide.actions import Note, RefreshLauncher, WriteConfig, no
 from mpijob_elastic.decide.state import TOUCHED, JobState, WorkerState
 from mpijob_elastic.decide.step import NO_STEP, Step, first, first_after
 from mpijob_elastic.model import elastic_script, kubexec, phrases
-from mpijob_elastic.model.job import Config, script_fingerprint
+from mpijob_elastic.model.job import Config
 from mpijob_elastic.model.memory import Tries
 from mpijob_elastic.model.phrases import listed
 
@@ -45,6 +45,8 @@ def write(state: JobState, config: Config) -> Step[WriteConfig]:
     """Return the write of the ConfigMap that is due."""
     if config.facts.cut and not state.view.elastic:
         return NO_STEP  # the job's hostfile stays as it is, and was not read
+    if not state.view.elastic and state.view.facts.driver.acknowledges:
+        return _only_driver(state, config)
     step = host_list.following(state)
     if state.reads_nothing and not step.hosts:
         # A list that the driver cannot read is better than an empty list.
@@ -67,6 +69,24 @@ def write(state: JobState, config: Config) -> Step[WriteConfig]:
     lost = lost_ranks.lost(state, change.removed)
     change = replace(change, memory=memory, annotations=annotations, lost=lost)
     return Step(replace(change, notes=tuple(_notes(state, config, change))), wake_at)
+
+
+def _only_driver(state: JobState, config: Config) -> Step[WriteConfig]:
+    """Return the write of what a job needs that elastic.sh runs at a fixed size, or no write.
+
+    The webhook has written the list of such a job with all its workers.
+    """
+    text = _elastic(state, config)
+    script = config.facts.script
+    if script is None:
+        slots = state.view.facts.slots
+        script = names.discover_hosts(list(state.view.wanted_names), slots=slots)
+    if text is None and script == config.facts.script:
+        return NO_STEP
+    hostfile, memory = config.facts.hostfile, state.view.memory
+    return Step(
+        WriteConfig(ref=config.ref, script=script, hostfile=hostfile, memory=memory, elastic=text)
+    )
 
 
 def _is_same(config: Config, change: WriteConfig) -> bool:
@@ -197,14 +217,15 @@ def _present_line(state: JobState, config: Config) -> str:
 
 
 def _elastic(state: JobState, config: Config) -> str | None:
-    """Return elastic.sh if the launcher that starts next is to get it; None if it stays as it is.
+    """Return elastic.sh if the ConfigMap lacks it; None if it has it, or needs none.
 
     The webhook adds it to the ConfigMap of a job that it knows by then. A container is not created
-    before all its files are there, so a launcher waits for this write.
+    before all its files are there, so a launcher waits for this write; and while a file is missing,
+    a kubelet brings no other change to a launcher that runs. A job keeps the version that it has:
+    of two controllers during an upgrade only one may write its own.
     """
-    if not state.view.facts.driver.acknowledges or state.view.driver_running:
-        return None
-    if config.facts.elastic == script_fingerprint(elastic_script.TEXT):
+    drivers = (state.view.driver, state.view.facts.driver)
+    if config.facts.elastic or not any(driver.acknowledges for driver in drivers):
         return None
     return elastic_script.TEXT
 

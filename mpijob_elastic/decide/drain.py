@@ -139,9 +139,11 @@ def left(moment: Moment, worker: Worker) -> Left | None:
     if found is None or found.pod == worker.fingerprint:
         return found
     known = moment.known_since(found)
-    if known is not None and worker.facts.created_at > known + SETTLE + SKEW:
-        return None
-    return found
+    if known is None or worker.facts.created_at <= known + SETTLE + SKEW:
+        return found
+    if _is_acknowledging(moment) and not _has_read(moment, found):
+        return found
+    return None
 
 
 def of_worker(moment: Moment, worker: Worker) -> Drain | None:
@@ -181,12 +183,24 @@ def of(moment: Moment, pod: str, found: Left, probe: Probe) -> Drain:
 
 def _has_emptied(moment: Moment, pod: str, found: Left, probe: Probe, *, since: float) -> bool:
     """Tell whether nothing trains any more in a pod whose drain counts from `since`."""
-    view = moment.view
-    if not view.driver.acknowledges:
+    launcher = moment.view.launcher
+    if launcher is None or not _is_acknowledging(moment):
         return _was_idle(probe, since=since, now=moment.now)
-    return view.launcher is not None and view.launcher.acknowledged.shows_empty(
-        pod, since=found.list
-    )
+    # An earlier look may have seen the file of a list whose number was given twice.
+    if launcher.acknowledged.asked_at < since:
+        return False
+    return launcher.acknowledged.shows_empty(pod, since=found.list)
+
+
+def _is_acknowledging(moment: Moment) -> bool:
+    """Tell whether a driver runs that acknowledges lists; before that, looks into workers count."""
+    return moment.view.driver.acknowledges and moment.view.driver_running
+
+
+def _has_read(moment: Moment, found: Left) -> bool:
+    """Tell whether the driver has acknowledged the list with which a pod left, or a later one."""
+    launcher = moment.view.launcher
+    return launcher is not None and launcher.acknowledged.number >= found.list
 
 
 def _was_idle(probe: Probe, *, since: float, now: float) -> bool:
@@ -204,7 +218,7 @@ def may_be_busy(moment: Moment, worker: WorkerState) -> bool:
     """Tell whether a rank may still run in a leaving worker."""
     if worker.drain is None or worker.drain.began is None or not worker.pod.running:
         return False
-    if moment.view.driver.acknowledges:
+    if _is_acknowledging(moment):
         return not worker.drain.drained
     if worker.pod.opaque:
         return True
@@ -395,7 +409,7 @@ def _probe_at(state: JobState, worker: WorkerState) -> float | None:
     asked_at, failed = pod.probe.asked_at, pod.probe.failed
     if pod.facts.deleting and not failed and _is_to_be_told(worker):
         return drain.since
-    if state.view.driver.acknowledges:
+    if _is_acknowledging(state):
         return None  # the driver says so (driver_looks)
     if not 0.0 < asked_at <= now:
         return drain.since
@@ -494,7 +508,7 @@ def _timed_out(state: JobState, worker: WorkerState) -> str:
         return _overdue(state)
     limit, probe = phrases.duration(state.view.policy.drain_timeout), worker.pod.probe
     cut = "exec could not show whether ranks run in it; any that do are killed"
-    if state.view.driver.acknowledges:
+    if _is_acknowledging(state):
         driver = state.view.driver.words
         cut = f"{driver} has not acknowledged a list without it; ranks that run in it are killed"
     if probe.idle_at is not None:

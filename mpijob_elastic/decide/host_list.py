@@ -66,6 +66,9 @@ GATHER = 2.0
 # The same wait if horovodrun counts resets (--reset-limit): each addition costs a reset, and pods
 # that replace lost pods come up one after the other.
 GATHER_TO_SAVE_RESETS = 30.0
+# Seconds for which elastic.sh keeps a listed worker that is not Ready: a late lease of its node, or
+# a readiness probe that fails for a moment, is no reason to start all ranks again.
+PATIENCE = 30.0
 # Host names are remembered for so many workers, the lowest indices first, because an annotation has
 # limits.
 MOST_REMEMBERED = 2000
@@ -136,6 +139,8 @@ def _restart(state: JobState, staying: list[str], new: list[str], *, is_sized: b
     start has an allowed size, or there is none.
     """
     hosts = state.view.published_pods
+    patience = [_patience_ends(state, worker) for worker in state.workers]
+    wake_at = first_after(state.now, patience)
     together = [*staying, *new]
     if is_sized:
         together = together[: state.view.facts.size_at_most(len(together))]
@@ -144,7 +149,7 @@ def _restart(state: JobState, staying: list[str], new: list[str], *, is_sized: b
         return _step(state, together)
     joining = together[len(staying) :]
     if not joining:
-        return Next(hosts=hosts)
+        return Next(hosts=hosts, wake_at=wake_at)
     return _paced(state, together, at=_gathered_at(state, joining))
 
 
@@ -174,7 +179,8 @@ def _target(state: JobState, sized: tuple[str, ...]) -> Mapping[str, WorkerState
 
 
 def _should_be_published(state: JobState, worker: WorkerState) -> bool:
-    if not worker.ready or worker.pod.index >= MOST_WORKERS:
+    is_there = worker.ready or state.now < _patience_ends(state, worker)
+    if not is_there or worker.pod.index >= MOST_WORKERS:
         return False
     # Without elasticity the operator's workers stay whatever the size says, so they stay hosts too.
     if not worker.wanted and state.view.elastic:
@@ -186,6 +192,18 @@ def _should_be_published(state: JobState, worker: WorkerState) -> bool:
     if not worker.published and not may_join:
         return False
     return not is_dead(state, worker)
+
+
+def _patience_ends(state: JobState, worker: WorkerState) -> float:
+    """Return until when a worker that is not Ready stays listed; 0 for one that leaves at once."""
+    if state.view.driver.keeps_ranks or not worker.published or worker.ready:
+        return 0.0
+    if not worker.pod.running or worker.pod.facts.deleting:
+        return 0.0
+    published = state.view.config.published if state.view.config else None
+    if published is None or published.pods.get(worker.published) != worker.pod.fingerprint:
+        return 0.0
+    return honest(worker.pod.unready_since, now=state.now) + PATIENCE
 
 
 def is_dead(state: JobState, worker: WorkerState | None) -> bool:

@@ -283,8 +283,13 @@ look_at_list() {
   clock
   list_seen_at=$now
   find_absent "$hosts" "$known"
-  known=$hosts
-  if [ "$absent" ]; then end_ranks "$absent" "$LOOK_FOR"; else find_usable; fi
+  new=$absent known=$hosts
+  # Ranks that are to save do not wait for looks into new hosts.
+  if [ "$child" ] && ! has_ended; then
+    find_absent "$running" "$hosts"
+    [ "$absent" ] && unclean=$unclean$new new=''
+  fi
+  if [ "$new" ]; then end_ranks "$new" "$LOOK_FOR"; else find_usable; fi
   explain
 }
 
@@ -363,7 +368,7 @@ answer() {
 # $unusable.
 end_ranks() {
   unreached='' stays=''
-  look "$END_RANKS" "$number" "$1" "$2"
+  look "$END_RANKS" "$ended" "$1" "$2"
   while read -r host _; do
     host=${host%%:*}
     [ "$host" ] || continue
@@ -721,7 +726,7 @@ end_command() {
 }
 
 # end_own: end what starts have left in the launcher.
-end_own() { /bin/sh -c "$END_RANKS" sh "$run" "$number" only > /dev/null 2>&1 </dev/null; }
+end_own() { /bin/sh -c "$END_RANKS" sh "$run" "$ended" only > /dev/null 2>&1 </dev/null; }
 
 # Set $code to the exit code of the command, which has ended, and end what it has left in the launcher.
 take_code() {
@@ -730,7 +735,7 @@ take_code() {
     code=$?
     has_ended && break
   done
-  broken=''
+  ended=$number broken=''
   [ "$code" = 0 ] && find_broken
   end_own
 }
@@ -749,8 +754,10 @@ stop() {
   take_code
   # Some mpirun end with 0 although they have lost a host, or before any rank runs.
   if [ "$code" != 0 ] || [ "$broken" ] || [ ! "$looked" ]; then
-    end_ranks "$running" "$LOOK_FOR"
+    unclean=$unclean$running
   fi
+  [ "$unclean" ] && end_ranks "$unclean" "$LOOK_FOR"
+  unclean=''
   clock
   say "start $number ended with $code after $((now - started_at)) s"
   starts=0
@@ -913,11 +920,14 @@ is_done() {
 # end_former: end what a driver before this one has started, which may be listed no more.
 end_former() {
   former=''
-  while read -r host _; do
+  while read -r host more; do
     case $host in
       *:*) former=$former$host$NEWLINE ;;
+      left) former=$former$more:0$NEWLINE ;;
     esac
   done 2>/dev/null < "$FOLDER/acknowledged"
+  # It may be of another job: a volume of the user may lie at this folder.
+  rm -f "$FOLDER/acknowledged"
   [ "$former" ] && end_ranks "$former" "$LOOK_FOR"
   end_own
 }
@@ -953,7 +963,7 @@ main() {
   suffix=.hydra
   [ "$implementation" = open-mpi ] && suffix=''
 
-  run='' number=0 starts=0 child='' term='' unusable='' unreached='' checked_at=0 acknowledged=none
+  run='' number=0 ended=0 starts=0 running='' unclean= child='' term='' unusable='' unreached='' checked_at=0 acknowledged=none
   failures=0 recent=0 explained_until=0 failed_on='' list='' drain='' hosts='' usable='' slots=0
   known='' stayed='' cannot_read='' looked='' list_seen_at=0 OWN_GROUP=''
   clock

@@ -113,7 +113,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...]
     #: How the launcher starts the ranks; None if its command cannot be read.
     launch: Launch | None
-    #: True if a text of the launcher names elastic.sh.
+    #: True if elastic.sh drives the next launcher (`runs_elastic`).
     names_elastic: bool
     #: Workers that the driver waits for at its start (-np); 0 if the command does not say.
     np_workers: int
@@ -347,7 +347,7 @@ def of(job: MPIJob, asking: Iterable[Asking] = ()) -> JobFacts:
     spec, status = job.spec or mpijob.Spec(), job.status or JobStatus()
     launch = _launch(launcher)
     said = launch or Launch(program="")
-    elastic, is_mpi = _is_elastic(policy_, texts), policy.names_elastic(texts)
+    elastic, is_mpi = _is_elastic(policy_, texts), runs_elastic(launcher)
     worker = job.pod(names.ROLE_WORKER)
     notices = bounds.notices(job.metadata.annotations.get(names.STATUS, ""))
     return JobFacts(
@@ -403,6 +403,18 @@ def _worker_counts(job: MPIJob, restored: TemplateFields | None) -> Mapping[str,
 def _texts(launcher: Iterable[Container]) -> list[str]:
     """Return the texts of the launcher's containers that may name a file."""
     return [text for container in launcher for text in container.texts()]
+
+
+def runs_elastic(launcher: Sequence[Container]) -> bool:
+    """Tell whether elastic.sh drives a launcher with these containers.
+
+    A text names it. If horovodrun follows the list all the same, that text is a comment or the
+    like.
+    """
+    if not policy.names_elastic(_texts(launcher)):
+        return False
+    launches = [launch_command.parse(one.words(), one.variables()) for one in launcher]
+    return not any(launch.follows_list for launch in launches if launch)
 
 
 def _names_hostfile(texts: Iterable[str]) -> bool:

@@ -102,6 +102,13 @@ class Launch:
         return "--min-np" if says_least else "-np"
 
     @property
+    def follows_list(self) -> bool:
+        """True if horovodrun itself reads a discovery script."""
+        if self.program != HOROVODRUN:
+            return False
+        return self.discovery_script is not None or "discovery_script" in self.computed
+
+    @property
     def first_np(self) -> int | None:
         """Slots without which no rank starts: -np; of elastic.sh --np, or else --min-np.
 

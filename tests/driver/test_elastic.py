@@ -321,9 +321,46 @@ def test_ranks_that_wait_for_a_host_that_is_lost_are_not_given_the_whole_grace_p
     plain.runs_on("w0", "w1", start=2)
     # A worker that leaves is waited for, until another pod has its name.
     plain.publish("w0")
-    plain.says("list 4 has 1 slots: SIGUSR1")
+    plain.says("list 4 has 1 slot: SIGUSR1")
     time.sleep(5)
     assert not plain.tells_of(3)
     plain.publish("w0", "w1", generations={"w1": "second"})
     plain.says("w1 is lost")
     plain.runs_on("w0", "w1", start=3)
+
+
+def test_ranks_save_when_the_lines_of_their_hosts_change(world: World) -> None:
+    world.publish("w0", "w1")
+    world.start()
+    world.runs_on("w0", "w1", start=1)
+    world.publish_unnumbered("w0", "w1")
+    world.runs_on("w0", "w1", start=2)
+    goes_on(world, 1)
+    world.number = 7
+    world.publish("w0", "w1", slots=2)
+    until(lambda: len(world.of(2, "saved")) == 2, "they save again", shown=lambda: world.log)
+
+
+def test_ranks_save_before_a_new_host_has_answered(plain: World) -> None:
+    plain.add("w5")
+    plain.hang("w5")
+    plain.publish("w0", "w1")
+    plain.start()
+    plain.runs_on("w0", "w1", start=1)
+    plain.publish("w0", "w5")
+    plain.says("nothing is started in w5")
+    signalled, waited = (
+        next(index for index, line in enumerate(plain.said) if text in line)
+        for text in ("SIGUSR1", "nothing is started in w5")
+    )
+    assert signalled < waited
+    assert len(plain.of(1, "saved")) == 2
+
+
+def test_what_a_former_driver_could_not_end_is_acknowledged_until_it_ends(plain: World) -> None:
+    (plain.folder / "run").mkdir()
+    (plain.folder / "run" / "acknowledged").write_text("list 90\nstate waiting\nleft w9\n")
+    plain.publish("w0")
+    plain.start()
+    plain.runs_on("w0", start=1)
+    assert "left w9\n" in plain.acknowledged

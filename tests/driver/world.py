@@ -43,6 +43,7 @@ read -r pid 2>/dev/null < "{folder}/pods/$pod" || {{
   echo "Error from server (NotFound): pods \\"$pod\\" not found" >&2
   exit 1
 }}
+[ -e "{folder}/hangs-$pod" ] && sleep 1000
 [ -e "{folder}/slow" ] && case $* in *_RUN=[0-9a-f]*) sleep 5 ;; esac
 mkdir -p "{folder}/temporary/$pod"
 TMPDIR={folder}/temporary/$pod exec nsenter -t "$pid" -p -m -u /bin/sh -c "$*"
@@ -177,6 +178,17 @@ class World:
     def hide(self, name: str) -> None:
         """Let no command reach a worker."""
         (self.folder / "pods" / name).rename(self.folder / f"hidden-{name}")
+
+    def hang(self, name: str) -> None:
+        """Let each command in a worker hang."""
+        (self.folder / f"hangs-{name}").touch()
+
+    def publish_unnumbered(self, *names: str) -> None:
+        """Change the list to one without a number and without pods, as earlier versions wrote it."""
+        self.number = 0
+        new = self.folder / "list.new"
+        new.write_text("#!/bin/sh\n" + "".join(f"echo {name}:1\n" for name in names))
+        new.rename(self.folder / "list")
 
     def show(self, name: str) -> None:
         """Let commands reach it again."""

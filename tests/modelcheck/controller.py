@@ -8,7 +8,7 @@ is every other move in between. A late view stands for a late plan: the rest of 
 was decided on an old view.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -250,7 +250,7 @@ def _name(pod: str, host: memory.Host) -> Name:
     )
 
 
-def _by_index(old: Config, found: dict[str, T]) -> tuple[T | None, ...]:
+def _by_index(old: Config, found: Mapping[str, T]) -> tuple[T | None, ...]:
     return tuple(found.get(names.worker(JOB, index)) for index in range(len(old.left)))
 
 

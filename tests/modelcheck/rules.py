@@ -191,8 +191,7 @@ def _listing(before: World, after: World, *, setup: Setup) -> rules.Listing:
         ),
         least=setup.policy.min_replicas or 1,
         number=after.config.number,
-        is_same=before.config.number == after.config.number
-        and _text(before) == _text(after),
+        is_same=before.config.number == after.config.number and _text(before) == _text(after),
         told={
             left.list
             for index, left in enumerate(after.config.left)

@@ -176,6 +176,7 @@ DRAINS = {
     "an earlier list": (draining(asked_at=NOW - 1, number=7), ""),
     "its list": (draining(asked_at=NOW - 1, number=8), "drained"),
     "a later list": (draining(asked_at=NOW - 1, number=12), "drained"),
+    "seen before it left": (draining(asked_at=NOW - 21, number=12), ""),
     "something may run": (draining(asked_at=NOW - 1, number=8, busy=frozenset({LEAVING})), ""),
     "a list without a number": (draining(list_=8, asked_at=NOW - 1, number=0), ""),
     "the time is over": (draining(drain_timeout=19.0), "timeout"),
@@ -234,9 +235,10 @@ def test_a_stop_empties_the_list_and_the_launcher_goes_last() -> None:
 # The driver's container has yet to start, or runs; what the ConfigMap has; and whether it is written.
 SCRIPTS = {
     "missing": (LauncherPhase.WAITING, "", True),
-    "of another version": (LauncherPhase.DELIVERING, "0123456789ab", True),
+    "of another version": (LauncherPhase.DELIVERING, "0123456789ab", False),
     "there": (LauncherPhase.WAITING, None, False),
-    "while it runs": (LauncherPhase.STARTED, "0123456789ab", False),
+    "missing while it runs": (LauncherPhase.STARTED, "", True),
+    "another while it runs": (LauncherPhase.STARTED, "0123456789ab", False),
 }
 
 
@@ -289,3 +291,60 @@ def test_a_frozen_exec_is_looked_for_soon_after_a_pod_has_gone() -> None:
     seen = view.but(workers=tuple(but(one, probe=Probe(busy_seen=True)) for one in view.workers))
     [look] = decide(seen.shown(at=NOW - 3), now=NOW).looks
     assert isinstance(look, LookIntoLauncher)
+
+
+def unready(seconds: float, **facts: Any) -> Story:
+    """A job whose second worker has not been Ready for so long."""
+    pod = worker(1, ready_at=None, unready_at=NOW - seconds, **facts)
+    return mpi_job(workers=(worker(0), pod, worker(2))).shown()
+
+
+NOT_READY = {
+    "for a moment": (unready(5.0), "nothing"),
+    "for long": (unready(31.0), "publish 0 2"),
+    "another pod": (unready(5.0, uid="a later pod"), "publish 0 2"),
+    "on its way out": (unready(5.0, deleting=True), "publish 0 2"),
+    "without a node": (unready(5.0, node_gone_at=NOW - 1), "publish 0 2"),
+}
+
+
+@pytest.mark.parametrize(("view", "plan"), NOT_READY.values(), ids=NOT_READY)
+def test_a_worker_that_is_not_ready_for_a_moment_costs_no_start(view: Story, plan: str) -> None:
+    assert does(view, but="wake").startswith(plan)
+
+
+def test_all_workers_that_are_not_ready_for_a_moment_stay() -> None:
+    pods_ = tuple(worker(index, ready_at=None, unready_at=NOW - 5) for index in range(3))
+    view = mpi_job(workers=pods_).shown()
+    assert does(view) == "wake 25"
+
+
+def test_before_the_driver_has_started_looks_into_the_worker_count() -> None:
+    view = draining().but(launcher=launcher(LauncherPhase.DELIVERING, mounts_elastic=True))
+    view = view.but(role=role(*range(3))).shown(at=NOW - 20)
+    assert "probe 2" in does(view)
+    assert does(view.drained(2), but="wake") == "delete 2:drained"
+
+
+@pytest.mark.parametrize("phase", [LauncherPhase.WAITING, LauncherPhase.STARTED])
+def test_a_list_of_a_job_that_is_not_to_be_elastic_stays_as_the_webhook_wrote_it(
+    phase: LauncherPhase,
+) -> None:
+    everybody = names.discover_hosts(list(pods(0, 1, 2)), slots=1)
+    view = mpi_job(elastic=False, launcher=launcher(phase, mounts_elastic=True))
+    view = view.but(workers=(worker(0), pending(1), failed(2)))
+    view = view.configured(script=everybody, published=parse_script(everybody), memory=None)
+    assert not any(isinstance(one, WriteConfig) for one in decide(view, now=NOW).actions)
+    lacking = written(view.configured(elastic="", script=None, published=None))
+    assert (lacking.script, lacking.elastic) == (everybody, elastic_script.TEXT)
+    assert (lacking.added, lacking.removed, lacking.lost) == ((), (), ())
+
+
+def test_a_successor_waits_until_the_driver_knows_that_the_former_pod_has_left() -> None:
+    later = worker(2, uid="a later pod", created_at=NOW - 5)
+    behind = draining(asked_at=NOW - 1, number=7, busy=frozenset({LEAVING})).but(
+        workers=(worker(0), worker(1), later), role=role(*range(3))
+    )
+    assert "delete" not in does(behind)
+    knows = behind.launched(acknowledged=Acknowledgement(asked_at=NOW - 1, number=8))
+    assert "delete 2:unused" in does(knows)
