@@ -30,6 +30,7 @@ from tests.modelcheck.world import (
     READY,
     STARTED,
     TICK,
+    Pod,
     Seen,
     Setup,
     World,
@@ -124,13 +125,19 @@ def _stopped(before: World, *, setup: Setup) -> str:
     """Return what is wrong if the launcher of a suspended job goes now."""
     lost = members(pods_of(before.ranks & ~before.config.hosts))
     if setup.elastic_sh:
-        lost = members(before.ranks | before.orphans)
+        running = members(before.ranks | before.orphans)
+        lost = [index for index in running if not _is_ending(before.pods[index])]
     if any(not _timed_out(before, index, setup=setup) for index in lost):
         return "a rank is killed before its drain-timeout"
     kept = 0 if setup.elastic_sh else 1
     if (pods_of(before.config.hosts) & _ready(before)).bit_count() > kept:
         return "a job is stopped that has yet to shrink"
     return ""
+
+
+def _is_ending(pod: Pod | None) -> bool:
+    """Tell whether the time is over that somebody else gave the ranks of a pod."""
+    return pod is not None and pod.going and not pod.gentle
 
 
 def _ungated(before: World, after: World) -> list[str]:
@@ -191,8 +198,7 @@ def _listing(before: World, after: World, *, setup: Setup) -> rules.Listing:
         ),
         least=setup.policy.min_replicas or 1,
         number=after.config.number,
-        is_same=before.config.number == after.config.number
-        and _text(before) == _text(after),
+        is_same=before.config.number == after.config.number and _text(before) == _text(after),
         told={
             left.list
             for index, left in enumerate(after.config.left)

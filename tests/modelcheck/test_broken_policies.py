@@ -227,9 +227,7 @@ def _first(action: Action) -> Action:
     if not isinstance(action, WriteConfig):
         return action
     script = re.sub("# list [0-9]+", "# list 1", action.script)
-    left = {
-        pod: msgspec.structs.replace(one, list=1) for pod, one in action.memory.left.items()
-    }
+    left = {pod: msgspec.structs.replace(one, list=1) for pod, one in action.memory.left.items()}
     memory = msgspec.structs.replace(action.memory, left=left)
     return but(action, script=script, memory=next_memory.signed(memory, script=script))
 
@@ -259,7 +257,11 @@ STOPS = but(SUSPENDED, suspensions=1, elastic_sh=True)
 STAYS = but(BY_ELASTIC, edits=1, fault_budget=1, faults=frozenset({"rank-stays"}))
 LIST_LOST = but(BY_ELASTIC, edits=1, fault_budget=1, faults=frozenset({"config-deleted"}))
 UNSAFE = {
-    "elastic.sh: a job is stopped that has yet to save": (STOPS, abrupt, "before its drain-timeout"),
+    "elastic.sh: a job is stopped that has yet to save": (
+        STOPS,
+        abrupt,
+        "before its drain-timeout",
+    ),
     "elastic.sh: a number comes again after a lost memory": (
         LIST_LOST,
         restarted,
