@@ -304,18 +304,12 @@ def _could_be_killed(world: World, bit: int, *, setup: Setup) -> str:
     if launcher is None or launcher.going:
         return ""  # ranks end with their launcher
     if setup.elastic_sh:
-        if launcher.phase == STARTED and (world.ranks | world.orphans) & bit:
-            return "a rank is killed before its drain-timeout"
-        may_start = launcher.phase in (DELIVERING, STARTED)
-        if may_start and elastic_driver.may_have_a_rank(world) & bit:
-            return "a worker is deleted in which the driver may start a rank"
-        return ""
-    if pods_of(world.ranks) & bit:
+        ranks, starts = world.ranks | world.orphans, elastic_driver.may_start_in(world)
+    else:
+        ranks, starts = pods_of(world.ranks), pods_of(world.node.mounted | world.node.known)
+    if ranks & bit:
         return "a rank is killed before its drain-timeout"
-    if (
-        launcher.phase in (DELIVERING, STARTED)
-        and pods_of(world.node.mounted | world.node.known) & bit
-    ):
+    if launcher.phase in (DELIVERING, STARTED) and starts & bit:
         return "a worker is deleted in which the driver may start a rank"
     return ""
 

@@ -9,8 +9,8 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.capabilities import told
 from mpijob_elastic.decide import config_map, derive, frozen_execs, lost_ranks, next_memory
-from mpijob_elastic.model import job as model
 from mpijob_elastic.model import elastic_script, kubexec, memory
+from mpijob_elastic.model import job as model
 from mpijob_elastic.model import pod as pod_facts
 from mpijob_elastic.model.acknowledgement import Acknowledgement
 from mpijob_elastic.model.job import ConfigFacts, parse_script, script_fingerprint
