@@ -226,6 +226,18 @@ def may_be_busy(moment: Moment, worker: WorkerState) -> bool:
     return probe.asked_at > 0.0 and probe.idle_at is None
 
 
+def is_over(state: JobState, worker: WorkerState) -> bool:
+    """Tell whether a leaving worker is being deleted, and its ranks have saved or had their time.
+
+    Somebody else may delete a worker while its ranks save.
+    """
+    if not worker.pod.facts.deleting:
+        return False
+    if worker.drain is None or not worker.pod.running:
+        return True
+    return _why_drained(worker.drain, now=state.now) != ""
+
+
 def leave(state: JobState) -> Leaving:
     """Return the workers to delete or probe now.
 

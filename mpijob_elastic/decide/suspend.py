@@ -20,7 +20,7 @@ another reason holds. A worker that leaves keeps its gates.
 from collections.abc import Iterable, Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import overdue
+from mpijob_elastic.decide import drain, overdue
 from mpijob_elastic.decide.actions import DeleteLauncher, Gated, TellUser, Ungate, normal
 from mpijob_elastic.decide.state import REFUSED_OFTEN, JobState, Moment, deletable_at
 from mpijob_elastic.decide.step import NO_STEP, Step
@@ -203,7 +203,7 @@ def _has_to_wait(state: JobState) -> bool:
         return False
     surplus = [worker for worker in state.to_delete if not worker.wanted]
     if not state.view.driver.keeps_ranks:
-        return not all(worker.pod.facts.deleting for worker in surplus)
+        return not all(drain.is_over(state, worker) for worker in surplus)
     if not state.view.host_of:
         # While the list is empty no drain begins, so the wait for a worker that left an earlier
         # list would be in vain.

@@ -116,10 +116,8 @@ class Controller:
                 world = _publish(world, action)
             case RefreshLauncher():
                 world = _touch(world, action)
-            case ProbeWorkers():
+            case ProbeWorkers() | LookAtDriver():
                 world = _look(world, action)
-            case LookAtDriver():
-                world = _look_at_driver(world)
             case DeleteWorkers():
                 world = self._delete(world, action)
             case DeleteLauncher():
@@ -199,9 +197,9 @@ def _publish(world: World, action: WriteConfig) -> World:
     published, kept = written.published, written.memory
     assert published is not None
     assert kept is not None
-    named = {pod: _name(pod, host) for pod, host in kept.hosts.items()}
-    if published.number:
-        named = {pod: _name(pod, memory.Host(pod=mark)) for pod, mark in published.pods.items()}
+    named = {pod: memory.Host(pod=mark) for pod, mark in published.pods.items()}
+    if not published.number:
+        named = {**kept.hosts}
     new = Config(
         number=published.number,
         hosts=mask([_position(host) for host in published.hosts]),
@@ -209,7 +207,7 @@ def _publish(world: World, action: WriteConfig) -> World:
         left=_by_index(old, {pod: _left(pod, left) for pod, left in kept.left.items()}),
         replaced=_by_index(old, {pod: _tries(tries) for pod, tries in kept.replaced.items()}),
         moved=_by_index(old, {pod: _tries(tries) for pod, tries in kept.moved.items()}),
-        names=_by_index(old, named),
+        names=_by_index(old, {pod: _name(pod, host) for pod, host in named.items()}),
         renamed=_by_index(old, {pod: _tries(tries) for pod, tries in kept.renamed.items()}),
         known=True,
         maps=written.facts.kubexec != KUBEXEC,
@@ -338,7 +336,9 @@ def _look_at_driver(world: World) -> World:
     return world._replace(looked=Looked(node.ack_list, node.ack_busy))
 
 
-def _look(world: World, action: ProbeWorkers) -> World:
+def _look(world: World, action: ProbeWorkers | LookAtDriver) -> World:
+    if isinstance(action, LookAtDriver):
+        return _look_at_driver(world)
     probes = list(world.probes)
     for worker in action.workers:
         pod = world.pods[worker.index]

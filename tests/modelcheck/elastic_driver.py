@@ -23,13 +23,18 @@ def moves(world: World) -> Iterator[tuple[str, World]]:
         return
     for host in members(node.known & node.left):
         yield f"driver ends what stayed in {host}", _cleaned(world, 1 << host)
-    if (node.list, node.known) != (node.mounted_list, node.mounted):
+    is_new = (node.list, node.known) != (node.mounted_list, node.mounted)
+    if is_new:
         yield from _read(world)
-        if not node.started:
-            return  # it reads the list before each start
-    if not node.started:
+    if node.started:
+        yield from _running(world)
+    elif not is_new:  # it reads the list before each start
         yield from _between(world)
-        return
+
+
+def _running(world: World) -> Iterator[tuple[str, World]]:
+    """Yield what comes while ranks run."""
+    node = world.node
     if node.started == node.known & ~node.left and node.ack_list != node.list:
         yield "driver acknowledges", _acknowledged(world, node.started)
     for host in members(node.started & ~world.ranks):
@@ -135,7 +140,7 @@ def _restarted(world: World, node: Node) -> World:
     return world._replace(node=again, ranks=0, orphans=world.orphans | world.ranks)
 
 
-def may_have_a_rank(world: World) -> int:
-    """Return the workers in which this driver may run a rank, or start one: it starts none while it ends others."""
+def may_start_in(world: World) -> int:
+    """Return the workers in which this driver may start a rank: it starts none while it ends others."""
     node = world.node
-    return world.ranks | world.orphans | node.mounted | (0 if node.stops else node.started)
+    return node.mounted | (0 if node.stops else node.started)

@@ -30,6 +30,7 @@ from tests.modelcheck.world import (
     READY,
     STARTED,
     TICK,
+    Pod,
     Seen,
     Setup,
     World,
@@ -124,13 +125,19 @@ def _stopped(before: World, *, setup: Setup) -> str:
     """Return what is wrong if the launcher of a suspended job goes now."""
     lost = members(pods_of(before.ranks & ~before.config.hosts))
     if setup.elastic_sh:
-        lost = members(before.ranks | before.orphans)
+        running = members(before.ranks | before.orphans)
+        lost = [index for index in running if not _is_ending(before.pods[index])]
     if any(not _timed_out(before, index, setup=setup) for index in lost):
         return "a rank is killed before its drain-timeout"
     kept = 0 if setup.elastic_sh else 1
     if (pods_of(before.config.hosts) & _ready(before)).bit_count() > kept:
         return "a job is stopped that has yet to shrink"
     return ""
+
+
+def _is_ending(pod: Pod | None) -> bool:
+    """Tell whether the time is over that somebody else gave the ranks of a pod."""
+    return pod is not None and pod.going and not pod.gentle
 
 
 def _ungated(before: World, after: World) -> list[str]:
@@ -297,18 +304,12 @@ def _could_be_killed(world: World, bit: int, *, setup: Setup) -> str:
     if launcher is None or launcher.going:
         return ""  # ranks end with their launcher
     if setup.elastic_sh:
-        if launcher.phase == STARTED and (world.ranks | world.orphans) & bit:
-            return "a rank is killed before its drain-timeout"
-        may_start = launcher.phase in (DELIVERING, STARTED)
-        if may_start and elastic_driver.may_have_a_rank(world) & bit:
-            return "a worker is deleted in which the driver may start a rank"
-        return ""
-    if pods_of(world.ranks) & bit:
+        ranks, starts = world.ranks | world.orphans, elastic_driver.may_start_in(world)
+    else:
+        ranks, starts = pods_of(world.ranks), pods_of(world.node.mounted | world.node.known)
+    if ranks & bit:
         return "a rank is killed before its drain-timeout"
-    if (
-        launcher.phase in (DELIVERING, STARTED)
-        and pods_of(world.node.mounted | world.node.known) & bit
-    ):
+    if launcher.phase in (DELIVERING, STARTED) and starts & bit:
         return "a worker is deleted in which the driver may start a rank"
     return ""
 

@@ -1,4 +1,7 @@
-"""Every order in which we, the operator, the kubelets, Horovod's driver, the user and what breaks can move."""
+"""Every order in which we, the operator, the kubelets, the driver, the user and what breaks can move.
+
+The driver is Horovod's, or elastic.sh.
+"""
 
 import pytest
 
@@ -14,6 +17,9 @@ ENDS = frozenset({"succeeds"})
 GOES = frozenset({"node-goes"})
 NODE_LOST = frozenset({"node-lost"})
 WEBHOOK = frozenset({"webhook-errs"})
+GENTLY = frozenset({"deleted-gently"})
+# What breaks in elastic.sh, or between it and us.
+DRIVER = frozenset({"driver-restarts", "rank-stays", "touch-lost"})
 STOPPED = frozenset({"fails", "evicted", "launcher-deleted", "elastic-flips"})
 SMALL = Policy(min_replicas=1, drain_timeout=LONGEST_DRAIN * TICK)
 
@@ -47,8 +53,74 @@ QUICK = {
         Setup(size=2, edits=0, start=2, parks=2, late_caches=True),
         2_500,
     ),
+    "elastic.sh, three workers, one edit": (
+        Setup(size=3, edits=1, start=3, elastic_sh=True),
+        1_500,
+    ),
+    "elastic.sh, two workers, three edits": (
+        Setup(size=2, edits=3, start=2, elastic_sh=True),
+        5_000,
+    ),
+    "elastic.sh, caches that lag, two edits": (
+        Setup(size=2, edits=2, start=2, late_caches=True, elastic_sh=True),
+        4_000,
+    ),
+    "elastic.sh, trouble with the driver, one edit": (
+        Setup(
+            size=2,
+            edits=1,
+            start=2,
+            fault_budget=1,
+            faults=DRIVER | {"launcher-deleted"},
+            elastic_sh=True,
+        ),
+        5_000,
+    ),
+    "elastic.sh, the list is lost, one edit": (
+        Setup(
+            size=2,
+            edits=1,
+            start=2,
+            fault_budget=1,
+            faults=frozenset({"config-deleted"}),
+            elastic_sh=True,
+        ),
+        8_000,
+    ),
+    "elastic.sh, one loss": (
+        Setup(size=2, edits=0, start=2, fault_budget=1, faults=LOST, elastic_sh=True),
+        8_000,
+    ),
+    "elastic.sh, two workers, suspended": (
+        Setup(size=2, edits=0, start=2, suspensions=1, elastic_sh=True),
+        1_500,
+    ),
+    "elastic.sh, suspended and resumed": (
+        Setup(size=1, edits=0, start=1, suspensions=2, elastic_sh=True),
+        2_500,
+    ),
+    "elastic.sh, suspended, trouble with the driver": (
+        Setup(
+            size=2,
+            edits=0,
+            start=2,
+            suspensions=1,
+            fault_budget=1,
+            faults=DRIVER,
+            elastic_sh=True,
+        ),
+        6_000,
+    ),
+    "elastic.sh, the first is parked, and comes back": (
+        Setup(size=2, edits=0, start=2, parks=2, elastic_sh=True),
+        2_000,
+    ),
+    "elastic.sh, a node goes": (
+        Setup(size=2, edits=0, start=2, fault_budget=1, faults=GOES, policy=SMALL, elastic_sh=True),
+        7_000,
+    ),
 }
-# Some ten minutes of CPU together: a run draws an eighth of them by date, and `make long` runs all.
+# Some fifteen minutes of CPU together: a run draws an eighth of them by date, and `make long` runs all.
 LONG = {
     "three workers, two edits": (Setup(size=3, edits=2, start=2), 5_000),
     "a node goes, one edit": (
@@ -98,6 +170,68 @@ LONG = {
     "two nodes go": (
         Setup(size=2, edits=0, start=2, fault_budget=2, faults=GOES, policy=SMALL),
         15_000,
+    ),
+    "elastic.sh, suspended, somebody deletes a worker": (
+        Setup(
+            size=1,
+            edits=0,
+            start=1,
+            suspensions=1,
+            fault_budget=1,
+            faults=GENTLY,
+            elastic_sh=True,
+        ),
+        12_000,
+    ),
+    "elastic.sh, from the creation on": (
+        Setup(size=2, edits=0, start=2, running=False, elastic_sh=True),
+        15_000,
+    ),
+    "elastic.sh, caches that lag, three workers": (
+        Setup(size=3, edits=2, start=2, late_caches=True, elastic_sh=True),
+        60_000,
+    ),
+    "elastic.sh, two troubles with the driver, one edit": (
+        Setup(
+            size=2,
+            edits=1,
+            start=2,
+            fault_budget=2,
+            faults=DRIVER | {"config-deleted"},
+            elastic_sh=True,
+        ),
+        30_000,
+    ),
+    "elastic.sh, suspended and resumed, two workers": (
+        Setup(size=2, edits=0, start=2, suspensions=2, elastic_sh=True),
+        70_000,
+    ),
+    "elastic.sh, suspended and resumed, one loss": (
+        Setup(
+            size=1,
+            edits=0,
+            start=1,
+            suspensions=2,
+            fault_budget=1,
+            faults=LOST | DRIVER | {"launcher-deleted"},
+            elastic_sh=True,
+        ),
+        80_000,
+    ),
+    "elastic.sh, one failure, one edit": (
+        Setup(
+            size=2,
+            edits=1,
+            start=2,
+            fault_budget=1,
+            faults=frozenset({"fails"}),
+            elastic_sh=True,
+        ),
+        150_000,
+    ),
+    "elastic.sh, a node is lost": (
+        Setup(size=2, edits=0, start=2, fault_budget=1, faults=NODE_LOST, elastic_sh=True),
+        5_000,
     ),
 }
 

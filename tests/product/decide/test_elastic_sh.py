@@ -232,6 +232,28 @@ def test_a_stop_empties_the_list_and_the_launcher_goes_last() -> None:
     assert does(saved.but(workers=ends), but="wake say touch") == "delete launcher, suspended"
 
 
+# What is acknowledged, and whether the launcher of a job that stops goes while somebody deletes its
+# last worker.
+DELETED = {"the list with it": (7, ""), "the empty list": (8, "delete launcher, suspended")}
+
+
+@pytest.mark.parametrize(("number", "done"), DELETED.values(), ids=DELETED)
+def test_a_launcher_waits_for_ranks_in_a_worker_that_somebody_deletes(
+    number: int, done: str
+) -> None:
+    pod = "j-worker-0"
+    gone = {pod: Left(pod=left(pod, ago=5).pod, at=NOW - 5, list=8)}
+    view = mpi_job(
+        1,
+        policy=STOPS,
+        workers=(worker(0, deleting=True, ends_at=NOW + 30),),
+        config=numbered((), number=8, memory=Memory(left=gone)),
+    )
+    told = view.shown(at=NOW - 5).but(notices="Suspended: the job is suspended")
+    seen = told.launched(acknowledged=Acknowledgement(asked_at=NOW, number=number))
+    assert does(seen, but="wake say touch look") == (done or "nothing")
+
+
 # The driver's container has yet to start, or runs; what the ConfigMap has; and whether it is written.
 SCRIPTS = {
     "missing": (LauncherPhase.WAITING, "", True),
