@@ -7,7 +7,6 @@ from mpijob_elastic.act.looks import FairTurns, Job, Looks, look_into
 from mpijob_elastic.decide.actions import LookAtDriver
 from mpijob_elastic.model import acknowledgement
 from mpijob_elastic.model.acknowledgement import Acknowledgement
-from mpijob_elastic.model.bounds import BYTES_A_HOST
 from mpijob_elastic.model.job import JobView
 
 # Seconds for a look.
@@ -40,6 +39,11 @@ class DriverLooks(Looks[dict[str, Acknowledgement]]):
         self.jobs[job] = {uid: self.seen(job, uid)}
         self._begin(uid, job, self._turns, partial(self._ask, view, action))
 
+    def tidy(self, view: JobView) -> None:
+        """Forget what a job acknowledged of which no worker has left the list."""
+        if not view.memory.left:
+            self.forget((view.namespace, view.name))
+
     async def _ask(self, view: JobView, action: LookAtDriver) -> bool:
         asked_at = self.now()
         result = await look_into(
@@ -49,14 +53,14 @@ class DriverLooks(Looks[dict[str, Acknowledgement]]):
             container=action.launcher.container,
             command=COMMAND,
             timeout=LOOK_TIMEOUT,
-            limit=BYTES_A_HOST * (view.most_workers + 1),
+            limit=acknowledgement.longest(view.name, workers=view.most_workers),
         )
         # Read after the look: the job may have been forgotten meanwhile.
         known, uid = self.jobs.get((view.namespace, view.name), {}), action.launcher.ref.uid
         before = known.get(uid)
         if before is None:
             return False
-        found = acknowledgement.parse(result.stdout) if result else None
+        found = acknowledgement.parse(result.stdout, job=view.name) if result else None
         if found is None:
             known[uid] = replace(before, asked_at=asked_at, failed=before.failed + 1)
             return True

@@ -214,27 +214,22 @@ def _fixed_ranks(launch: Launch) -> Iterator[str]:
 
     Without these options mpirun reads the hosts from variables, and starts a rank in each slot.
     """
-    found = _plain_mpirun(launch.inner)
+    found = launch.mpirun
     if found is None:
         return
-    program = found.program.rpartition("/")[2]
     for option in found.options:
         value, name = option.value[:_SHOWN], option.words[0].partition("=")[0]
         if expands(value) or RANKS in value or HOST_FILE in value:
             continue
         if option.name in mpirun_options.COUNTS:
-            yield f"{program} {name} {value} keeps {value} ranks at any size; write {name} {RANKS}"
+            yield (
+                f"{found.program} {name} {value} keeps {value} ranks at any size; "
+                f"write {name} {RANKS}"
+            )
         elif option.name in mpirun_options.HOST_FILES:
             yield f"{value} does not follow the job's hosts; write {name} {HOST_FILE}"
         elif option.name in mpirun_options.HOSTS:
             yield f"{name} names hosts, which change; write -machinefile {HOST_FILE} instead"
-
-
-def _plain_mpirun(command: Sequence[str]) -> mpirun_options.Mpirun | None:
-    """Return the mpirun in the words below elastic.sh; None without one that can be read."""
-    if not command or command[0].rpartition("/")[2] not in MPIRUN:
-        return None
-    return mpirun_options.read(command)
 
 
 def _startup(job: JobFacts) -> Iterator[str]:

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 
 from mpijob_elastic import names
+from mpijob_elastic.model.bounds import BESIDE_A_HOST, FEWEST_HOSTS, MOST_WORKERS
 
 PATH = f"{names.ELASTIC_FOLDER}/acknowledged"
 # Bounded in each part, because a launcher may print any text.
@@ -28,7 +29,7 @@ class Acknowledgement:
     failed: int = 0
     #: The number of the list; -1 if no look has shown one.
     number: int = -1
-    #: The host names of the workers in which something may run.
+    #: The names of the job's workers in which something may run.
     busy: frozenset[str] = frozenset()
 
     def shows_empty(self, pod: str, *, since: int) -> bool:
@@ -36,9 +37,25 @@ class Acknowledgement:
         return self.number >= since > 0 and pod not in self.busy
 
 
-def parse(text: str) -> tuple[int, frozenset[str]] | None:
-    """Return the number of the list and the busy host names; None for any other text."""
+def longest(job: str, *, workers: int) -> int:
+    """Return the most bytes that an acknowledgement of this job may have."""
+    hosts = max(workers, FEWEST_HOSTS) + 1
+    return hosts * (2 * len(names.worker(job, MOST_WORKERS)) + BESIDE_A_HOST)
+
+
+def parse(text: str, *, job: str) -> tuple[int, frozenset[str]] | None:
+    """Return the number of the list and the busy workers of that job; None for any other text.
+
+    Other names are left out: they would only be kept. No worker is left out because it does not
+    drain: it may begin to drain while the text is on its way.
+    """
     number = _NUMBER.match(text)
     if number is None or not text.endswith("\n"):
         return None
-    return int(number[1]), frozenset([*_HOST.findall(text), *_LEFT.findall(text)])
+    pods = map(names.pod_of, {*_HOST.findall(text), *_LEFT.findall(text)})
+    return int(number[1]), frozenset(pod for pod in pods if _may_have_ranks(pod, job=job))
+
+
+def _may_have_ranks(pod: str, *, job: str) -> bool:
+    index = names.worker_index(pod, job=job)
+    return index is not None and index < MOST_WORKERS

@@ -25,8 +25,9 @@ T = TypeVar("T")
 MOST_WORKERS = 10_000
 # The largest int32, the type of numbers in Kubernetes and in the operator.
 MOST_INT32 = 2**31 - 1
-# Bytes of a host in the acknowledgement of elastic.sh (model/acknowledgement), in two lines.
-BYTES_A_HOST = 2 * 253 + 64
+# Bytes of a host in the acknowledgement of elastic.sh (model/acknowledgement), beside its
+# name, which is there at most twice. So many hosts are read of any job: lost hosts stay there.
+BESIDE_A_HOST, FEWEST_HOSTS = 32, 64
 # The latest time that is believed, in seconds since the epoch: the year 5138. A deadline after it
 # still has a date, because calendars end with the year 9999.
 LATEST = 1e11

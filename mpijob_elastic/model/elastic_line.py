@@ -37,11 +37,22 @@ def mpirun(given: Sequence[str]) -> list[str] | None:
 
 def in_yaml(words: Sequence[str], *, longest: int) -> str:
     """Return a command as a field of YAML; words that do not fit are left out at its end."""
-    shown = [_quoted(word) for word in words]
-    line = _field(shown)
-    while len(line) > longest and len(shown) > 1:
-        shown.pop()
-        line = _field([*shown, _MORE])
+    shown: list[str] = []
+    for word in words:
+        shown.append(_quoted(word))
+        # A command may have 100,000 words, of which the line has a few.
+        if len(shown) > 1 and len(_field(shown)) > longest:
+            return _shortened(shown, longest=longest)
+    return _field(shown)
+
+
+def _shortened(shown: list[str], *, longest: int) -> str:
+    """Return a line with as many of these words as fit, but not with all, and at least with one."""
+    line = ""
+    for count in range(len(shown) - 1, 0, -1):
+        line = _field([*shown[:count], _MORE])
+        if len(line) <= longest:
+            break
     return line
 
 

@@ -457,9 +457,13 @@ class JobView:
 
     @property
     def most_workers(self) -> int:
-        """Bound on the workers in which the launcher may have ranks."""
+        """Bound on the workers in which the launcher may have ranks.
+
+        The size may be any number, and the Role may name workers that never were.
+        """
         allowed = len(self.role.exec_names) if self.role else 0
-        return max(self.replicas, len(self.workers), len(self.memory.left), allowed)
+        most = max(self.replicas, len(self.workers), len(self.memory.left), allowed)
+        return min(most, MOST_WORKERS)
 
     @cached_property
     def unseen(self) -> tuple[str, ...]:

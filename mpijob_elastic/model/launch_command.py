@@ -15,10 +15,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from mpijob_elastic import names
-from mpijob_elastic.model import elastic_options, horovod_options, shell, variables, wrappers
+from mpijob_elastic.model import (
+    elastic_options,
+    horovod_options,
+    mpirun_options,
+    shell,
+    variables,
+    wrappers,
+)
 from mpijob_elastic.model.bounds import LONGEST_SCRIPT, MOST_WORDS
 from mpijob_elastic.model.elastic_options import ElasticOptions
 from mpijob_elastic.model.horovod_options import Options, expands
+from mpijob_elastic.model.mpirun_options import Mpirun
 from mpijob_elastic.model.variables import Variable
 from mpijob_elastic.model.wrappers import Inner
 
@@ -70,8 +78,9 @@ class Launch:
     grace: int | None = None
     #: --gather of elastic.sh, in seconds.
     gather: int | None = None
-    #: The words of the command that elastic.sh starts.
-    inner: tuple[str, ...] = ()
+    #: What the mpirun below elastic.sh says of the number of ranks and of hosts. None if elastic.sh
+    #: starts another command, or one that cannot be read.
+    mpirun: Mpirun | None = None
     #: Why elastic.sh refuses its own words; "" if it takes them.
     refusal: str = ""
     #: The fields above whose option is there with a value that cannot be read.
@@ -313,11 +322,18 @@ def _of_elastic(options: ElasticOptions) -> Launch:
         max_np=number(texts.get("max_np")),
         grace=number(texts.get("grace")),
         gather=number(texts.get("gather")),
-        inner=tuple(options.command),
+        mpirun=_mpirun(options.command),
         refusal=elastic_options.refusal(options),
         computed=computed,
         unread=options.unread,
     )
+
+
+def _mpirun(command: Sequence[str]) -> Mpirun | None:
+    if _name(command) not in MPIRUN:
+        return None
+    found = mpirun_options.read(command)
+    return mpirun_options.of_size(found) if found else None
 
 
 def number(text: str | None) -> int | None:

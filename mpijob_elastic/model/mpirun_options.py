@@ -5,13 +5,15 @@ program begins: then nothing is read. Two dashes mean the same as one.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 # The options that say how many ranks there are.
 COUNTS = frozenset({"np", "n", "c"})
 # The options that name a file of hosts, and those that name hosts.
 HOST_FILES = frozenset({"hostfile", "machinefile", "default-hostfile", "f"})
 HOSTS = frozenset({"host", "hosts", "H"})
+# So many of these options are kept, and so many characters of a word.
+_MOST_KEPT, _LONGEST_KEPT = 16, 128
 
 _FLAGS = """
     allow-run-as-root bind-to-core bind-to-none bind-to-socket bycore bynode byslot display
@@ -78,3 +80,17 @@ def read(command: Sequence[str]) -> Mpirun | None:
     if not ranks or ":" in ranks:
         return None
     return Mpirun(program=command[0], options=tuple(options), ranks=ranks)
+
+
+def of_size(found: Mpirun) -> Mpirun:
+    """Return the options that say how many ranks there are, and where; long texts are cut.
+
+    The other words may be a whole script, and nobody asks for them later.
+    """
+    said = [one for one in found.options if one.name in COUNTS | HOST_FILES | HOSTS]
+    options = [
+        replace(one, words=tuple(word[:_LONGEST_KEPT] for word in one.words))
+        for one in said[:_MOST_KEPT]
+    ]
+    program = found.program.rpartition("/")[2]
+    return Mpirun(program=program, options=tuple(options), ranks=())

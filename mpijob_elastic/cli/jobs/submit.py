@@ -283,7 +283,7 @@ def _warning(line: Sequence[str]) -> str:
             f"the command names no {names.KEY_DISCOVER_HOSTS}, so the job keeps its size; {advice}"
         )
     if launch and launch.program == ELASTIC_SH:
-        return _elastic_warning(launch)
+        return _elastic_warning(launch, " ".join(line))
     if any(names.ARENA_DISCOVER_HOSTS_PATH in text for text in line):
         return (
             f"{names.ARENA_DISCOVER_HOSTS_PATH} of Arena's image prints et-operator's list, which "
@@ -292,13 +292,12 @@ def _warning(line: Sequence[str]) -> str:
     return ""
 
 
-def _elastic_warning(launch: Launch) -> str:
+def _elastic_warning(launch: Launch, text: str) -> str:
     """Return what is wrong with the words of elastic.sh or of its mpirun; "" if nothing is."""
     if launch.refusal:
         return f"{ELASTIC_SH} ends at once: {launch.refusal}"
-    text = " ".join(launch.inner)
     ranks, hosts = elastic_line.RANKS, elastic_line.HOST_FILE
-    is_known = elastic_line.mpirun(launch.inner) is not None or ranks in text
+    is_known = launch.mpirun is not None or ranks in text
     if is_known or not any(name in text for name in MPIRUN):
         return ""
     return (

@@ -8,6 +8,7 @@ import yaml
 from lab.operator import objects
 from mpijob_elastic import capabilities
 from mpijob_elastic.model import elastic_line
+from tests.counted import calls
 
 HEAD = ["/etc/mpi/elastic.sh", "--", "mpirun", "-np", "{np}", "-machinefile", "{hostfile}"]
 # A command, and what follows the head in the line.
@@ -74,3 +75,26 @@ def test_a_line_that_is_too_long_says_that_there_is_more(longest: int) -> None:
     line = elastic_line.field(command, longest=longest)
     assert len(line) <= max(longest, len("command: [/etc/mpi/elastic.sh, ...]"))
     assert line.endswith(", ...]")
+
+
+@pytest.mark.parametrize("longest", range(100, 160))
+def test_no_word_is_left_out_that_has_room(longest: int) -> None:
+    words = [f"word{number}" for number in range(12)]
+    lines = [elastic_line.in_yaml(words, longest=10_000)]
+    lines += [
+        elastic_line.in_yaml([*words[:count], "..."], longest=10_000) for count in range(1, 12)
+    ]
+    assert elastic_line.in_yaml(words, longest=longest) == max(
+        (line for line in lines if len(line) <= longest), key=len
+    )
+
+
+def test_the_words_that_are_left_out_cost_nothing() -> None:
+    """A command may have 100,000 words, and its job waits for the answer."""
+
+    def cost_of(count: int) -> int:
+        with calls() as counted:
+            elastic_line.in_yaml(["train", *["word"] * count], longest=300)
+        return sum(counted.values())
+
+    assert cost_of(10_000) == cost_of(100)

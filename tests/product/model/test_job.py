@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from mpijob_elastic import names
 from mpijob_elastic.model.bounds import MOST_WORKERS
-from mpijob_elastic.model.job import Published, parse_script
+from mpijob_elastic.model.job import JobView, Published, parse_script
 from mpijob_elastic.model.pod import LauncherPhase
 from mpijob_elastic.model.policy import Policy
-from tests.builders import but, config, failed, job, launcher, pending, pods, worker
+from tests.builders import but, config, failed, job, launcher, pending, pods, role, worker
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,13 @@ def test_a_worker_takes_ranks_while_it_is_ready_and_stays() -> None:
 @pytest.mark.parametrize(("size", "count"), [(2**31 - 1, MOST_WORKERS), (0, 0), (-1, 0)])
 def test_a_size_that_is_a_typing_error_does_not_become_as_many_names(size: int, count: int) -> None:
     assert len(job(replicas=size).wanted_names) == count
+
+
+@pytest.mark.parametrize(
+    "view", [job(replicas=2**31 - 1), job(2, role=role(*range(MOST_WORKERS + 1)))]
+)
+def test_no_more_workers_are_expected_than_there_may_be(view: JobView) -> None:
+    assert view.most_workers == MOST_WORKERS
 
 
 def test_hosts_are_what_the_script_names() -> None:
