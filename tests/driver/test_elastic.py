@@ -198,6 +198,18 @@ def test_a_host_that_cannot_be_reached_joins_once_it_can(plain: World) -> None:
     plain.runs_on("w0", "w1", start=2)
 
 
+def test_a_host_that_an_earlier_driver_could_not_reach_stays_acknowledged(plain: World) -> None:
+    """Its worker has left the list, and something may run there until it answers."""
+    file = plain.folder / "run" / "acknowledged"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("list 1\nstate running\nw0:1 w0\nleft w1\n")
+    plain.hide("w1")
+    plain.publish("w0")
+    plain.start()
+    plain.runs_on("w0", start=1)
+    assert plain.acknowledged.endswith("left w1\n")
+
+
 def test_bounds(plain: World) -> None:
     plain.publish("w0")
     plain.start("--np", "2", "--min-np", "1", "--max-np", "2")
