@@ -26,8 +26,8 @@ PROGRAM_IN_IMAGE = "/examples/train.py"
 REQUIREMENTS = tuple(
     ROOT / "requirements" / f"{name}.txt" for name in ("open-mpi", "mpich", "mpi4py")
 )
-# Open MPI 4.1.4. MPICH is not Debian's 4.0.2: there MPI_Finalize hangs in every third run of ranks on
-# two nodes, with whatever starts them (docs/records/elastic-mpi.md).
+# Open MPI 4.1.4. MPICH is not Debian's 4.0.2: there MPI_Finalize often hangs if ranks are on two nodes,
+# whatever starts them (docs/records/elastic-mpi.md).
 PACKAGES = ("openmpi-bin", "python3")
 OPEN_MPI_5, MPICH_5 = "/opt/open-mpi-5", "/opt/mpich-5"
 _FOLDERS = {"openmpi": OPEN_MPI_5, "mpich": MPICH_5}

@@ -74,6 +74,8 @@ def test_a_job_goes_on_through_all_that_ends_workers(
     announced.append(training.through("suspended and resumed", last, suspend, size=3))
     show(announced[-1])
     assert [way.lost for way in announced] == [0] * len(announced)
+    assert {code for way in announced for code in way.codes} == {0}
+    training.finished()
 
 
 @pytest.mark.timeout(900)
