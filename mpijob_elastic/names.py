@@ -58,6 +58,8 @@ DISCOVER_HOSTS_PATH = f"{MOUNT_PATH}/{KEY_DISCOVER_HOSTS}"
 KEY_ELASTIC = "elastic.sh"
 ELASTIC_PATH = f"{MOUNT_PATH}/{KEY_ELASTIC}"
 ELASTIC_VOLUME = "mpijob-elastic"
+# The same volume where a template has another one of that name.
+ELASTIC_SECOND_VOLUME = "mpijob-elastic-run"
 ELASTIC_FOLDER = "/run/mpijob-elastic"
 # [ours] The hostfile as hydra reads it, which is the mpirun of MPICH and Intel MPI: lines `NAME:N`.
 KEY_HYDRA_HOSTFILE = "hostfile.hydra"
