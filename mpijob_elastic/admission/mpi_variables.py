@@ -26,8 +26,6 @@ from mpijob_elastic.admission.mutate import AdmittedPod, ConfigMap, PodContainer
 from mpijob_elastic.model.job_facts import JobFacts
 
 _AGENT = f"{names.MOUNT_PATH}/{names.KEY_KUBEXEC}"
-_HOSTFILE = f"{names.MOUNT_PATH}/{names.KEY_HOSTFILE}"
-_HYDRA_HOSTFILE = f"{names.HYDRA_FOLDER}/{names.KEY_HYDRA_HOSTFILE}"
 _INTERFACE = "eth0"
 
 
@@ -51,7 +49,7 @@ class Group:
 _GROUPS = (
     Group({"OMPI_MCA_plm_rsh_no_tree_spawn": "1"}),
     Group({"PRTE_MCA_plm_ssh_agent": _AGENT}, ["PRTE_MCA_plm_rsh_agent"]),
-    Group({"PRTE_MCA_prte_default_hostfile": _HOSTFILE}),
+    Group({"PRTE_MCA_prte_default_hostfile": names.HOSTFILE_PATH}),
     Group({"PRTE_MCA_plm_ssh_no_tree_spawn": "1"}, ["PRTE_MCA_plm_rsh_no_tree_spawn"]),
     Group(
         {"HYDRA_LAUNCHER": "rsh", "HYDRA_LAUNCHER_EXEC": _AGENT},
@@ -65,8 +63,8 @@ _OF_OWN_NETWORK = (
     Group({"I_MPI_HYDRA_IFACE": _INTERFACE}),
 )
 _OF_HOSTFILE = (
-    Group({"HYDRA_HOST_FILE": _HYDRA_HOSTFILE}),
-    Group({"I_MPI_HYDRA_HOST_FILE": _HYDRA_HOSTFILE}, ["I_MPI_HYDRA_HOSTS_GROUP"]),
+    Group({"HYDRA_HOST_FILE": names.HYDRA_HOSTFILE_PATH}),
+    Group({"I_MPI_HYDRA_HOST_FILE": names.HYDRA_HOSTFILE_PATH}, ["I_MPI_HYDRA_HOSTS_GROUP"]),
 )
 
 
