@@ -49,6 +49,7 @@ KUBECTL_DELIVERY = "kubectl-delivery"
 DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 
 KEY_HOSTFILE = "hostfile"
+HOSTFILE_PATH = f"{MOUNT_PATH}/{KEY_HOSTFILE}"
 KEY_KUBEXEC = "kubexec.sh"
 # [v0.3.0] The key, and the path that users give to horovodrun's --host-discovery-script.
 KEY_DISCOVER_HOSTS = "discover_hosts.sh"
@@ -58,11 +59,14 @@ DISCOVER_HOSTS_PATH = f"{MOUNT_PATH}/{KEY_DISCOVER_HOSTS}"
 KEY_ELASTIC = "elastic.sh"
 ELASTIC_PATH = f"{MOUNT_PATH}/{KEY_ELASTIC}"
 ELASTIC_VOLUME = "mpijob-elastic"
+# The same volume where a template has another one of that name.
+ELASTIC_SECOND_VOLUME = "mpijob-elastic-run"
 ELASTIC_FOLDER = "/run/mpijob-elastic"
 # [ours] The hostfile as hydra reads it, which is the mpirun of MPICH and Intel MPI: lines `NAME:N`.
 KEY_HYDRA_HOSTFILE = "hostfile.hydra"
 HYDRA_VOLUME = "mpijob-elastic-hydra"
 HYDRA_FOLDER = "/etc/mpijob-elastic"
+HYDRA_HOSTFILE_PATH = f"{HYDRA_FOLDER}/{KEY_HYDRA_HOSTFILE}"
 # The folder of these files with et-operator, https://github.com/AliyunContainerService/et-operator
 EDL_PATH = "/etc/edl"
 EDL_DISCOVER_HOSTS_PATH = f"{EDL_PATH}/{KEY_DISCOVER_HOSTS}"

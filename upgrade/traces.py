@@ -3,8 +3,9 @@
 Nothing of ours runs any more by then. A key that a live launcher mounts must stay: without it the
 kubelet can no longer refresh the volume, and never restarts a container of that pod. Our memory
 stays with the key, so that a later installation knows the key as ours. The line in kubexec.sh that
-finds the pods of numbered host names stays too, because the key may hold such names. The key of a
-job that was handed over belongs to the other operator.
+finds the pods of numbered host names stays too, because the key may hold such names. The hostfile
+for hydra stays with any live launcher, which may start another mpirun. The key of a job that was
+handed over belongs to the other operator.
 https://kubernetes.io/docs/concepts/storage/volumes/#configmap
 """
 
@@ -22,8 +23,8 @@ from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
 from mpijob_elastic.kube.writer import JSON_PATCH, ApiWriter
-from mpijob_elastic.model import elastic_script, kubexec, mpijob
-from mpijob_elastic.model.job import ConfigFacts, script_fingerprint
+from mpijob_elastic.model import kubexec, mpijob
+from mpijob_elastic.model.job import ConfigFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.pod import LauncherFacts, PodFacts
 from mpijob_elastic.observe import facts_config, facts_pod
@@ -33,7 +34,6 @@ Patch = list[dict[str, Any]]
 # What the controller writes on an MPIJob.
 _OF_JOBS = (names.STATUS, names.PHASE, names.CHANGE, names.SCALED_BY)
 _NO_HOSTS = names.discover_hosts([], slots=1)
-_DRIVER = script_fingerprint(elastic_script.TEXT)
 _ENDED = ("Succeeded", "Failed")
 
 
@@ -41,8 +41,8 @@ _ENDED = ("Succeeded", "Failed")
 class TraceRemoval:
     """A JSON patch that removes our traces from an object.
 
-    Each value is tested before it goes, and the uid first: a change that somebody else makes
-    meanwhile is never undone.
+    The uid is tested first, and each value before it goes: a change that somebody else makes
+    meanwhile is never undone. Texts that nobody else writes go whatever they are.
     """
 
     resource: Resource
@@ -69,6 +69,8 @@ class Traces:
     removals: tuple[TraceRemoval, ...] = ()
     #: Jobs (namespace/name) whose live launcher mounts the key.
     kept: tuple[str, ...] = ()
+    #: Jobs whose live launcher may read the hostfile for hydra.
+    kept_hostfiles: tuple[str, ...] = ()
     #: Running workers (namespace/name) beyond the size of their job, which nobody will remove
     #: without us.
     surplus: tuple[str, ...] = ()
@@ -80,6 +82,11 @@ class Traces:
             "ConfigMap while the launcher, which mounts it, is alive; run this again "
             "when the job has ended, or delete the job"
             for job in self.kept
+        ]
+        lines += [
+            f"{job}: {names.KEY_HYDRA_HOSTFILE} stays in the ConfigMap while the launcher, which "
+            "may read it, is alive; run this again when the job has ended, or delete the job"
+            for job in self.kept_hostfiles
         ]
         return lines + [
             f"pod {worker} is beyond the size of its job; it has left the host list or is about "
@@ -155,9 +162,12 @@ def find(
         for job in jobs
         if names.is_handed_over(job.metadata.annotations.get(names.STATUS, ""))
     }
-    mounting = {_job(pod) for pod in launchers if pod.mounts_discovery and pod.phase not in _ENDED}
+    live = [pod for pod in launchers if pod.phase not in _ENDED]
+    alive = {_job(pod) for pod in live}
+    mounting = {_job(pod) for pod in live if pod.mounts_discovery}
     removals: list[TraceRemoval] = []
     kept = []
+    ours = list(filter(_is_ours, configs))
 
     def remove(resource: Resource, one: Identity, patch: Patch, *, subresource: str = "") -> None:
         if patch:
@@ -173,7 +183,7 @@ def find(
         if isinstance(pod, LauncherFacts):
             marks[names.REFRESHED] = pod.refreshed
         remove(PODS, pod.metadata, _annotations(marks, marks))
-    for config in filter(_is_ours, configs):
+    for config in ours:
         memory = _without(config.memory, _annotation(names.MEMORY))
         # nobody else reads the history, so it goes whatever it is; the patch also holds where there
         # is none
@@ -185,9 +195,8 @@ def find(
         elif _job(config) in mounting:
             kept.append(f"{config.metadata.namespace}/{config.metadata.job}")
         else:
-            key = _without(config.script, f"/data/{names.KEY_DISCOVER_HOSTS}")
-            key += _driver(config)
-            remove(CONFIG_MAPS, config.metadata, memory + key + _unmapped(config.kubexec))
+            files = _files(config, is_read=_job(config) in alive)
+            remove(CONFIG_MAPS, config.metadata, memory + files + _unmapped(config.kubexec))
     # Jobs come last: after an interruption they still tell whose the keys are.
     for job in jobs:
         remove(MPI_JOBS, job.metadata, _annotations(job.metadata.annotations, _OF_JOBS))
@@ -201,6 +210,7 @@ def find(
     return Traces(
         removals=tuple(removals),
         kept=tuple(sorted(kept)),
+        kept_hostfiles=tuple(sorted(_kept_hostfiles(ours, alive))),
         surplus=tuple(sorted(_surplus(jobs, pods))),
     )
 
@@ -240,14 +250,37 @@ def _surplus(jobs: Iterable[MPIJob], pods: Iterable[PodFacts]) -> Iterator[str]:
 
 def _is_ours(config: ConfigFacts) -> bool:
     named = config.metadata.job and config.metadata.name == names.config_map(config.metadata.job)
-    is_written = config.memory is not None or config.script == _NO_HOSTS
-    return bool(named) and (is_written or config.elastic == _DRIVER)
+    return bool(named) and (_has_our_list(config) or config.has_hydra)
 
 
-def _driver(config: ConfigFacts) -> Patch:
-    """Return the operations that remove elastic.sh; that of another version stays."""
-    text = elastic_script.TEXT if config.elastic == _DRIVER else None
-    return _without(text, f"/data/{names.KEY_ELASTIC}")
+def _has_our_list(config: ConfigFacts) -> bool:
+    """Tell whether the list of hosts is ours; nobody else gives a job elastic.sh of any version."""
+    return config.memory is not None or config.script == _NO_HOSTS or config.elastic != ""
+
+
+def _kept_hostfiles(
+    configs: Iterable[ConfigFacts], alive: Collection[tuple[str, str, str]]
+) -> Iterator[str]:
+    for config in configs:
+        if config.has_hydra and _job(config) in alive:
+            yield f"{config.metadata.namespace}/{config.metadata.job}"
+
+
+def _files(config: ConfigFacts, *, is_read: bool) -> Patch:
+    """Return the operations that remove our files; is_read: the launcher may read the hostfile."""
+    patch: Patch = []
+    if _has_our_list(config):
+        patch += _without(config.script, f"/data/{names.KEY_DISCOVER_HOSTS}")
+    if config.elastic:
+        patch.append(_removed(names.KEY_ELASTIC))
+    if config.has_hydra and not is_read:
+        patch.append(_removed(names.KEY_HYDRA_HOSTFILE))
+    return patch
+
+
+def _removed(key: str) -> dict[str, Any]:
+    """Return the operation that removes a key of ours whose text is not kept."""
+    return {"op": "remove", "path": f"/data/{key}"}
 
 
 def _job(facts: PodFacts | ConfigFacts) -> tuple[str, str, str]:

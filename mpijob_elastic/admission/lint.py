@@ -49,7 +49,8 @@ def created(
     size_stands: False if the size is refused or no workers are described, so that nothing is to be
     said of the driver's own limits.
     """
-    return tuple(_findings(job, facts, rooms, size_stands=size_stands))[:MOST]
+    findings = _findings(job, facts, rooms, size_stands=size_stands)
+    return (*plain_mpirun.of_hydra(job, facts), *findings)[:MOST]
 
 
 def updated(

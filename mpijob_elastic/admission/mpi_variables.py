@@ -26,8 +26,6 @@ from mpijob_elastic.admission.mutate import AdmittedPod, ConfigMap, PodContainer
 from mpijob_elastic.model.job_facts import JobFacts
 
 _AGENT = f"{names.MOUNT_PATH}/{names.KEY_KUBEXEC}"
-_HOSTFILE = f"{names.MOUNT_PATH}/{names.KEY_HOSTFILE}"
-_HYDRA_HOSTFILE = f"{names.HYDRA_FOLDER}/{names.KEY_HYDRA_HOSTFILE}"
 _INTERFACE = "eth0"
 
 
@@ -51,7 +49,7 @@ class Group:
 _GROUPS = (
     Group({"OMPI_MCA_plm_rsh_no_tree_spawn": "1"}),
     Group({"PRTE_MCA_plm_ssh_agent": _AGENT}, ["PRTE_MCA_plm_rsh_agent"]),
-    Group({"PRTE_MCA_prte_default_hostfile": _HOSTFILE}),
+    Group({"PRTE_MCA_prte_default_hostfile": names.HOSTFILE_PATH}),
     Group({"PRTE_MCA_plm_ssh_no_tree_spawn": "1"}, ["PRTE_MCA_plm_rsh_no_tree_spawn"]),
     Group(
         {"HYDRA_LAUNCHER": "rsh", "HYDRA_LAUNCHER_EXEC": _AGENT},
@@ -65,15 +63,16 @@ _OF_OWN_NETWORK = (
     Group({"I_MPI_HYDRA_IFACE": _INTERFACE}),
 )
 _OF_HOSTFILE = (
-    Group({"HYDRA_HOST_FILE": _HYDRA_HOSTFILE}),
-    Group({"I_MPI_HYDRA_HOST_FILE": _HYDRA_HOSTFILE}, ["I_MPI_HYDRA_HOSTS_GROUP"]),
+    Group({"HYDRA_HOST_FILE": names.HYDRA_HOSTFILE_PATH}),
+    Group({"I_MPI_HYDRA_HOST_FILE": names.HYDRA_HOSTFILE_PATH}, ["I_MPI_HYDRA_HOSTS_GROUP"]),
 )
 
 
 def launcher(pod: AdmittedPod, job: JobFacts | None) -> Patch:
     """Return a patch that sets the variables, and mounts the hostfile for hydra.
 
-    They are for the containers that have the operator's files. What a template sets stays.
+    They are for the containers that have the operator's files. What a template sets stays; where it
+    mounts something else in place of the hostfile, no variable names that file.
     Variables of a whole object (envFrom) are not in the pod, and count less than ours would: such a
     container gets ours only if an annotation asks for them. `job`: the MPIJob as last seen.
     """
@@ -85,12 +84,30 @@ def launcher(pod: AdmittedPod, job: JobFacts | None) -> Patch:
         if container.finds_files and (job.policy.mpi_variables or not container.env_from)
     ]
     groups = _GROUPS if pod.spec.host_network else (*_GROUPS, *_OF_OWN_NETWORK)
-    if not _follows_list(job):
-        groups = (*groups, *_OF_HOSTFILE)
+    readers = {
+        index: container for index, container in containers if _gets_file(container, pod, job)
+    }
     patch: Patch = ()
     for index, container in containers:
-        patch += _setting(container, groups, at=f"/spec/containers/{index}/env")
-    return patch if _follows_list(job) else patch + _mounting(pod, job, containers)
+        of_file = _OF_HOSTFILE if index in readers else ()
+        patch += _setting(container, (*groups, *of_file), at=f"/spec/containers/{index}/env")
+    return patch + _mounting(pod, job, readers)
+
+
+def _gets_file(container: PodContainer, pod: AdmittedPod, job: JobFacts) -> bool:
+    """Tell whether a container has the hostfile for hydra, which fails without a named file."""
+    has_room = container.mounts(names.HYDRA_FOLDER) in ("", names.HYDRA_VOLUME)
+    return has_room and not _follows_list(job) and _may_mount(pod, job)
+
+
+def _may_mount(pod: AdmittedPod, job: JobFacts) -> bool:
+    """Tell whether the pod has no volume of that name, or the one that it got from us."""
+    config = names.config_map(job.metadata.name)
+    return all(
+        volume.config_map is not None and volume.config_map.name == config
+        for volume in pod.spec.volumes or ()
+        if volume.name == names.HYDRA_VOLUME
+    )
 
 
 def _setting(container: PodContainer, groups: Iterable[Group], *, at: str) -> Patch:
@@ -108,11 +125,9 @@ def _setting(container: PodContainer, groups: Iterable[Group], *, at: str) -> Pa
     )
 
 
-def _mounting(
-    pod: AdmittedPod, job: JobFacts, containers: Iterable[tuple[int, PodContainer]]
-) -> Patch:
+def _mounting(pod: AdmittedPod, job: JobFacts, readers: Mapping[int, PodContainer]) -> Patch:
     patch: Patch = ()
-    for index, container in containers:
+    for index, container in readers.items():
         if not container.mounts(names.HYDRA_FOLDER):
             at = f"/spec/containers/{index}/volumeMounts/{len(container.volume_mounts or ())}"
             value = {"name": names.HYDRA_VOLUME, "mountPath": names.HYDRA_FOLDER}

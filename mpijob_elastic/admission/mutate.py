@@ -11,7 +11,7 @@ command on these for as long as the job lives.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -179,18 +179,33 @@ def elastic_folder(pod: AdmittedPod) -> Patch:
     """
     if owner_of_launcher(pod.metadata) is None or not _names_elastic(pod):
         return ()
+    volumes = {volume.name: volume for volume in pod.spec.volumes or ()}
+    name = _elastic_volume(volumes)
+    if not name:
+        return ()
     patch: Patch = ()
     for index, container in enumerate(pod.spec.containers or ()):
         mounts = container.volume_mounts or []
-        mount = {"name": names.ELASTIC_VOLUME, "mountPath": names.ELASTIC_FOLDER}
+        mount = {"name": name, "mountPath": names.ELASTIC_FOLDER}
         if container.finds_files and not container.mounts(names.ELASTIC_FOLDER):
             at = f"/spec/containers/{index}/volumeMounts/{len(mounts)}"
             patch += json_patch.adding(at=at, value=mount)
-    volumes = pod.spec.volumes or []
-    if patch and all(volume.name != names.ELASTIC_VOLUME for volume in volumes):
-        value = {"name": names.ELASTIC_VOLUME, "emptyDir": {}}
+    if patch and name not in volumes:
+        value = {"name": name, "emptyDir": {}}
         patch += json_patch.adding(at=f"/spec/volumes/{len(volumes)}", value=value)
     return patch
+
+
+def _elastic_volume(volumes: Mapping[str, Volume]) -> str:
+    """Return the name of the volume where elastic.sh writes; "" if a template has taken all names.
+
+    A volume of that name that is no emptyDir is not ours, and may not be written.
+    """
+    for name in (names.ELASTIC_VOLUME, names.ELASTIC_SECOND_VOLUME):
+        volume = volumes.get(name)
+        if volume is None or volume.empty_dir is not None:
+            return name
+    return ""
 
 
 def edl_mount(pod: AdmittedPod) -> Patch:

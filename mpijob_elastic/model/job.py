@@ -143,6 +143,8 @@ class ConfigFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     kubexec: str | None = None
     #: The fingerprint (`script_fingerprint`) of elastic.sh; "" if absent.
     elastic: str = ""
+    #: True if the hostfile for hydra is there.
+    has_hydra: bool = False
     #: Field manager that last changed the script; "" if unknown.
     writer: str = ""
     #: Last write of `writer`, by the API server's clock (seconds since the epoch); 0 if unknown.

@@ -61,11 +61,16 @@ class SchedulingGroup(Wire, frozen=True):
     """A pod's `spec.schedulingGroup`; only its presence counts."""
 
 
+class EmptyDirVolume(Wire, frozen=True):
+    """A volume's `emptyDir`; only its presence counts."""
+
+
 class Volume(Wire, frozen=True):
     """An entry of a pod's `spec.volumes`."""
 
     name: str = ""
     config_map: ConfigMapVolume | None = None
+    empty_dir: EmptyDirVolume | None = None
 
 
 class _OfWorkers(msgspec.Struct, frozen=True):

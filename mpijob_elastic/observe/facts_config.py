@@ -85,6 +85,7 @@ def read_config(raw: bytes) -> ConfigFacts:
         kubexec=kubexec and kubexec[: bounds.LONGEST_KUBEXEC + 1],  # a longer script is not read
         # Of a text of any length only this is kept.
         elastic="" if elastic is None else script_fingerprint(elastic),
+        has_hydra=names.KEY_HYDRA_HOSTFILE in data,
         writer=writer[: bounds.LONGEST_MANAGER],
         written_at=written_at,
         cut=cut,

@@ -407,6 +407,33 @@ def test_a_plain_mpirun_that_asks_for_more_gets_the_line_to_type(
     assert list(said(job)) == warnings
 
 
+UNREADABLE = (
+    "MPICH and Intel MPI cannot read /etc/mpi/hostfile; write /etc/mpijob-elastic/hostfile.hydra"
+)
+OPERATORS = "/etc/mpi/hostfile"
+
+
+@pytest.mark.parametrize(
+    ("words", "annotations", "warnings"),
+    [
+        (["mpiexec", "-f", OPERATORS], {}, [UNREADABLE]),
+        (["/opt/mpich/bin/mpiexec.hydra", f"-machinefile={OPERATORS}"], {}, [UNREADABLE]),
+        (["mpirun", "-machinefile", OPERATORS], {}, []),
+        (["mpiexec", "-f", "/etc/mpijob-elastic/hostfile.hydra"], {}, []),
+        (["mpiexec", "-f", OPERATORS], {names.ENABLED: "false"}, []),
+        (["mpiexec", "-f", OPERATORS], {names.MPI_VARIABLES: "false"}, []),
+        (["mpiexec", "--own-option", "-f", OPERATORS], {}, []),
+    ],
+)
+def test_a_new_job_whose_hydra_cannot_read_its_hostfile_is_told(
+    words: list[str], annotations: dict[str, str], warnings: list[str]
+) -> None:
+    job = good(command=[*words, "./train"], annotations=annotations)
+    assert list(said(job)) == warnings
+    later = good(command=[*words, "./train"], annotations={**annotations, "theirs": "1"})
+    assert answers.verdict(later, good(annotations=annotations)).warnings == ()
+
+
 def test_a_long_command_does_not_cut_the_line() -> None:
     [told] = said(good(command=LONG, annotations={MAX: "3"}))
     assert len(told) <= review.LONGEST_WARNING

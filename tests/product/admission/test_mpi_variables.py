@@ -162,6 +162,37 @@ def test_a_volume_of_the_template_is_no_second_one() -> None:
     ]
 
 
+OWN_FOLDER = {"name": "own", "mountPath": "/etc/mpijob-elastic/"}
+OWN_VOLUMES = {
+    "a folder": ({"name": "own", "emptyDir": {}}, [OWN_FOLDER]),
+    "a volume of our name": ({"name": "mpijob-elastic-hydra", "secret": {}}, []),
+    "a mounted volume of our name": ({"name": "mpijob-elastic-hydra", "emptyDir": {}}, [MOUNT]),
+    "another ConfigMap": ({"name": "mpijob-elastic-hydra", "configMap": {"name": "own"}}, [MOUNT]),
+}
+
+
+@pytest.mark.parametrize(("volume", "mounts"), OWN_VOLUMES.values(), ids=OWN_VOLUMES)
+def test_no_variable_names_a_hostfile_that_is_not_there(
+    volume: Object, mounts: list[Object]
+) -> None:
+    pod, job = launcher_pod(command=PLAIN), mpi_job(command=PLAIN)
+    pod["spec"]["volumes"].append(volume)
+    pod["spec"]["containers"][0]["volumeMounts"] += mounts
+    assert added(pod, job) == BASIC
+    after = patched(mpi_variables.launcher, pod, job)
+    assert after["spec"]["volumes"] == pod["spec"]["volumes"]
+    [mounted] = (one["volumeMounts"] for one in after["spec"]["containers"])
+    assert mounted == pod["spec"]["containers"][0]["volumeMounts"]
+
+
+def test_the_variables_come_back_to_a_launcher_that_has_our_volume() -> None:
+    """Another webhook may have replaced the variables after our first answer."""
+    pod, job = launcher_pod(command=PLAIN), mpi_job(command=PLAIN)
+    after = patched(mpi_variables.launcher, pod, job)
+    after["spec"]["containers"][0]["env"] = pod["spec"]["containers"][0]["env"]
+    assert added(after, job) == ALL
+
+
 @pytest.mark.parametrize(
     ("pod", "job"),
     [

@@ -157,6 +157,28 @@ def test_a_volume_of_the_template_is_no_second_one() -> None:
     assert after["spec"]["containers"][0]["volumeMounts"][-1] == FOLDER
 
 
+def test_a_volume_of_the_template_that_cannot_be_written_is_not_taken() -> None:
+    pod = launcher_pod(command=ANY_MPI)
+    pod["spec"]["volumes"].append({"name": "mpijob-elastic", "secret": {"secretName": "keys"}})
+    after = patched(elastic_folder, pod, None)
+    [main] = after["spec"]["containers"]
+    assert main["volumeMounts"][-1] == {**FOLDER, "name": "mpijob-elastic-run"}
+    ours = {"name": "mpijob-elastic-run", "emptyDir": {}}
+    assert after["spec"]["volumes"] == [*pod["spec"]["volumes"], ours]
+    assert patch_of(elastic_folder, after, None) == ()
+    after["spec"]["containers"].append({**pod["spec"]["containers"][0], "name": "of another hook"})
+    again = patched(elastic_folder, after, None)
+    assert again["spec"]["containers"][1]["volumeMounts"][-1] == main["volumeMounts"][-1]
+    assert again["spec"]["volumes"] == after["spec"]["volumes"]
+
+
+def test_a_template_with_both_names_gets_no_folder() -> None:
+    pod = launcher_pod(command=ANY_MPI)
+    taken = ("mpijob-elastic", "mpijob-elastic-run")
+    pod["spec"]["volumes"] += [{"name": name, "secret": {}} for name in taken]
+    assert patch_of(elastic_folder, pod, None) == ()
+
+
 @pytest.mark.parametrize(
     "pod",
     [

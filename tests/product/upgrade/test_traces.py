@@ -88,8 +88,32 @@ def test_the_driver_goes_with_the_list(config: Object) -> None:
     assert find(config_maps=[config], pods=[launcher(refreshed=False)]).removals == ()
 
 
-def test_a_driver_of_another_version_stays() -> None:
-    assert without(driven(config_map(), "other"))["data"][names.KEY_ELASTIC] == "other"
+def with_hydra(config: Object) -> Object:
+    """The ConfigMap of a plain job."""
+    return {**config, "data": {**config["data"], names.KEY_HYDRA_HOSTFILE: "train-worker-0:1\n"}}
+
+
+@pytest.mark.parametrize("managed", [True, False])
+def test_a_driver_of_another_version_goes(managed: bool) -> None:
+    config = driven(config_map(managed=managed), "other")
+    assert without(config)["data"] == objects.config_map(job())["data"]
+
+
+def test_the_hostfile_of_a_plain_job_goes_once_no_launcher_may_read_it() -> None:
+    config = with_hydra(config_map(script=EMPTY, managed=False))
+    assert without(config)["data"] == objects.config_map(job())["data"]
+    found = find(config_maps=[config], pods=[launcher(mounts=False, refreshed=False)])
+    [removal] = found.removals
+    data = applied(copy.deepcopy(config), removal.patch)["data"]
+    assert data == with_hydra(objects.config_map(job()))["data"]
+    [said] = found.lines()
+    assert said.startswith("ml/train: hostfile.hydra stays")
+
+
+def test_a_list_that_another_wrote_beside_the_hostfile_stays() -> None:
+    config = with_hydra(config_map(managed=False))
+    assert without(config)["data"][names.KEY_DISCOVER_HOSTS] == SCRIPT
+    assert names.KEY_HYDRA_HOSTFILE not in without(config)["data"]
 
 
 @pytest.mark.parametrize(
