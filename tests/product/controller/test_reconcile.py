@@ -1,7 +1,7 @@
 """What one look at a job does when a write is refused."""
 
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -253,3 +253,10 @@ async def test_a_launcher_is_deleted_only_after_the_notice_that_holds_back_the_n
         api.clock += 60
     api.refuses.clear()
     assert await api.look() == [TellUser, DeleteLauncher]
+
+
+async def test_what_a_driver_acknowledged_is_tidied_at_the_end_of_a_look() -> None:
+    api, looks = Api(job(2)), mock.Mock()
+    api.reconciler = replace(api.reconciler, driver_looks=looks)
+    await api.look()
+    looks.tidy.assert_called_once_with(api.view)
