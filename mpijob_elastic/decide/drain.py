@@ -183,13 +183,13 @@ def of(moment: Moment, pod: str, found: Left, probe: Probe) -> Drain:
 
 def _has_emptied(moment: Moment, pod: str, found: Left, probe: Probe, *, since: float) -> bool:
     """Tell whether nothing trains any more in a pod whose drain counts from `since`."""
-    launcher = moment.view.launcher
-    if launcher is None or not _is_acknowledging(moment):
+    if not _is_acknowledging(moment):
         return _was_idle(probe, since=since, now=moment.now)
+    last = moment.view.acknowledged
     # An earlier look may have seen the file of a list whose number was given twice.
-    if launcher.acknowledged.asked_at < since:
+    if last.asked_at < since:
         return False
-    return launcher.acknowledged.shows_empty(pod, since=found.list)
+    return last.shows_empty(pod, since=found.list)
 
 
 def _is_acknowledging(moment: Moment) -> bool:
@@ -199,8 +199,7 @@ def _is_acknowledging(moment: Moment) -> bool:
 
 def _has_read(moment: Moment, found: Left) -> bool:
     """Tell whether the driver has acknowledged the list with which a pod left, or a later one."""
-    launcher = moment.view.launcher
-    return launcher is not None and launcher.acknowledged.number >= found.list
+    return moment.view.acknowledged.number >= found.list
 
 
 def _was_idle(probe: Probe, *, since: float, now: float) -> bool:

@@ -52,6 +52,7 @@ from mpijob_elastic.decide.state import (
     WorkerState,
     honest,
     in_order,
+    is_there,
 )
 from mpijob_elastic.decide.step import first_after
 from mpijob_elastic.decide.wishes import LeaveKind
@@ -196,12 +197,10 @@ def _should_be_published(state: JobState, worker: WorkerState) -> bool:
 
 def _patience_ends(state: JobState, worker: WorkerState) -> float:
     """Return until when a worker that is not Ready stays listed; 0 for one that leaves at once."""
-    if state.view.driver.keeps_ranks or not worker.published or worker.ready:
+    if state.view.driver.keeps_ranks or worker.ready:
         return 0.0
-    if not worker.pod.running or worker.pod.facts.deleting:
-        return 0.0
-    published = state.view.config.published if state.view.config else None
-    if published is None or published.pods.get(worker.published) != worker.pod.fingerprint:
+    is_listed = state.view.listed_pod(worker.name) == worker.pod.fingerprint
+    if not is_listed or not is_there(worker.pod):
         return 0.0
     return honest(worker.pod.unready_since, now=state.now) + PATIENCE
 

@@ -24,14 +24,12 @@ def script(state: JobState, config: Config, published: Sequence[str], *, reminde
     if not state.view.driver.acknowledges:
         hosts = [host_name(state, pod) for pod in published]
         return names.discover_hosts(hosts, slots=slots, reminder=reminder)
-    pods = {host_name(state, pod): _fingerprint(state, config, pod) for pod in published}
+    pods = {host_name(state, pod): _fingerprint(state, pod) for pod in published}
     drain = int(state.view.policy.drain_timeout)
-    before = config.published.number if config.published else 0
-    if before:
-        same = names.numbered_hosts(pods, slots=slots, number=before, drain=drain)
-        if same == config.facts.script:
-            return same
-    number = _next_number(state, config, before)
+    same = names.numbered_hosts(pods, slots=slots, number=config.number, drain=drain)
+    if same == config.facts.script:
+        return same
+    number = _next_number(state, config, config.number)
     return names.numbered_hosts(pods, slots=slots, number=number, drain=drain)
 
 
@@ -62,16 +60,15 @@ def slots_of_each(state: JobState, config: Config) -> int:
     return known or asked_slots
 
 
-def _fingerprint(state: JobState, config: Config, pod: str) -> str:
+def _fingerprint(state: JobState, pod: str) -> str:
     worker = state.by_name.get(pod)
     if worker:
         return worker.pod.fingerprint
-    before = config.published.pods if config.published else {}
-    return before.get(state.view.host_of.get(pod, ""), _UNSEEN)
+    return state.view.listed_pod(pod) or _UNSEEN
 
 
 def _next_number(state: JobState, config: Config, before: int) -> int:
-    is_new = config.memory is None and config.facts.script == names.discover_hosts([], slots=1)
-    if state.memory_known or (is_new and not state.view.driver_running):
+    is_first = config.is_new and not state.view.driver_running
+    if state.memory_known or is_first:
         return min(before + 1, MOST_INT32)
     return max(before + 1, int(state.now))

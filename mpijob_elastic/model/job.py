@@ -17,6 +17,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.model import driver
+from mpijob_elastic.model.acknowledgement import Acknowledgement
 from mpijob_elastic.model.bounds import FEWEST_EXECS, MOST_EXECS, MOST_INT32, MOST_WORKERS
 from mpijob_elastic.model.driver import Driver
 from mpijob_elastic.model.job_facts import JobFacts
@@ -187,6 +188,16 @@ class Config:
     def host_of(self) -> Mapping[str, str]:
         """Host names in discover_hosts.sh by pod, in its order."""
         return {names.pod_of(host): host for host in self.published.hosts} if self.published else {}
+
+    @property
+    def number(self) -> int:
+        """The number of a list for elastic.sh; 0 for any other list."""
+        return self.published.number if self.published else 0
+
+    @property
+    def is_new(self) -> bool:
+        """True if nobody has changed the list since the webhook made it."""
+        return self.memory is None and self.facts.script == names.discover_hosts([], slots=1)
 
     @cached_property
     def finds_numbered(self) -> bool:
@@ -442,6 +453,16 @@ class JobView:
     def host_of(self) -> Mapping[str, str]:
         """Host names in discover_hosts.sh by pod, in its order."""
         return self.config.host_of if self.config else {}
+
+    def listed_pod(self, name: str) -> str:
+        """Return the fingerprint of the pod that a list for elastic.sh names; "" without one."""
+        published = self.config.published if self.config else None
+        return published.pods.get(self.host_of.get(name, ""), "") if published else ""
+
+    @property
+    def acknowledged(self) -> Acknowledgement:
+        """What elastic.sh has acknowledged in the launcher."""
+        return self.launcher.acknowledged if self.launcher else Acknowledgement()
 
     @cached_property
     def memory(self) -> Memory:
