@@ -267,9 +267,7 @@ def _renumbered(world: World) -> World:
         if (
             gone
             and not tells
-            and not any(
-                _may_be_taken(pod, gone, world.launcher) for pod in here or [Pod(uid=NOBODY)]
-            )
+            and not any(_may_be_taken(pod, gone, world) for pod in here or [Pod(uid=NOBODY)])
         ):
             left[index] = gone = None
         if not tells:
@@ -338,10 +336,14 @@ def _lowered(world: World, index: int, by: int) -> World:
     )
 
 
-def _may_be_taken(pod: Pod, left: Left, launcher: Launcher | None) -> bool:
+def _may_be_taken(pod: Pod, left: Left, world: World) -> bool:
     """Return True if a driver with an old list may have taken this pod for the pod that left."""
+    launcher, looked = world.launcher, world.looked
     if pod.uid == left.uid:
         return True
+    is_read = looked is not None and looked.number >= left.list
+    if left.list and launcher and launcher.phase == STARTED and not is_read:
+        return True  # elastic.sh says when it has read the list
     known_age = left.known_age
     if known_age == NEVER:
         shows = launcher is not None and not launcher.going and launcher.phase != FINISHED

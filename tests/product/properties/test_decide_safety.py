@@ -151,8 +151,27 @@ def silent_for_ten_minutes(view: JobView) -> bool:
     return view.foreign_at + 600.0 <= NOW
 
 
+def has_a_fixed_size(view: JobView) -> bool:
+    """Tell whether elastic.sh runs, or is to run, a job that is not elastic: the webhook writes its list."""
+    return not view.elastic and view.facts.driver.acknowledges
+
+
+def list_writes(view: JobView, plan: Plan) -> list[WriteConfig]:
+    """The writes of a list that is ours."""
+    return [] if has_a_fixed_size(view) else of(WriteConfig, plan)
+
+
+def the_list_of_a_fixed_size_stays(view: JobView, plan: Plan) -> None:
+    for change in of(WriteConfig, plan) if has_a_fixed_size(view) else ():
+        assert view.config is not None
+        before = view.config.facts.script
+        assert change.script == before or before is None
+        assert before is not None or {*published_by(change)} == {*view.wanted_names}
+        assert change.hostfile == view.config.facts.hostfile
+
+
 def a_change_of_the_list_keeps_the_rules(view: JobView, plan: Plan) -> None:
-    for change in of(WriteConfig, plan):
+    for change in list_writes(view, plan):
         least = max(view.policy.min_replicas or 1, view.facts.min_np_workers)
         ready = {one.name for one in view.workers if one.ready}
         before = rules.Job(
@@ -191,12 +210,7 @@ def a_change_of_the_list_keeps_the_rules(view: JobView, plan: Plan) -> None:
 
 
 def the_script_is_valid_and_says_what_the_change_says(view: JobView, plan: Plan) -> None:
-    for change in of(WriteConfig, plan):
-        if view.facts.driver.acknowledges and not view.elastic:
-            # The list is the webhook's, and stays.
-            before = view.config.facts.script if view.config else None
-            assert before in (None, change.script)
-            continue
+    for change in list_writes(view, plan):
         first, *lines = change.script.splitlines()
         assert first == "#!/bin/sh"
         if view.driver.acknowledges:
@@ -222,7 +236,7 @@ def a_reminder_is_another_name_of_a_listed_pod(
 
 
 def a_host_that_stays_keeps_its_name(view: JobView, plan: Plan) -> None:
-    for change in of(WriteConfig, plan):
+    for change in list_writes(view, plan):
         for pod, host in published_by(change).items():
             if pod not in change.added:
                 assert host == view.host_of[pod]
@@ -231,7 +245,7 @@ def a_host_that_stays_keeps_its_name(view: JobView, plan: Plan) -> None:
 
 
 def no_name_is_given_to_another_pod_in_doubt(view: JobView, plan: Plan) -> None:
-    for change in of(WriteConfig, plan):
+    for change in list_writes(view, plan):
         for worker in (one for one in view.workers if one.name in change.added):
             last = view.memory.hosts.get(worker.name)
             number = names.incarnation_of(published_by(change)[worker.name])
@@ -258,7 +272,7 @@ def is_known_to_a_driver(view: JobView) -> bool:
 def only_the_operators_kubexec_is_edited_and_only_for_a_numbered_name(
     view: JobView, plan: Plan
 ) -> None:
-    for change in of(WriteConfig, plan):
+    for change in list_writes(view, plan):
         numbered = any(names.incarnation_of(host) for host in published_by(change).values())
         numbered = numbered or change.script.endswith(":0\n")
         if change.kubexec is not None:
@@ -277,7 +291,7 @@ def published_by(change: WriteConfig) -> Mapping[str, str]:
 
 def a_driver_gets_time_to_follow(view: JobView, plan: Plan) -> None:
     # elastic.sh takes several changes as one.
-    for change in of(WriteConfig, plan) if view.driver.keeps_ranks else ():
+    for change in list_writes(view, plan) if view.driver.keeps_ranks else ():
         readable = view.config is not None and view.config.published is not None
         gone = [
             host
@@ -300,7 +314,7 @@ def is_gone(worker: Worker | None) -> bool:
 
 
 def whoever_leaves_is_remembered(view: JobView, plan: Plan) -> None:
-    for change in of(WriteConfig, plan):
+    for change in list_writes(view, plan):
         assert parse_memory(render_memory(change.memory)) == change.memory
         for worker in view.workers:
             if worker.name in change.removed:
@@ -394,19 +408,22 @@ def is_nowhere(worker: Worker) -> bool:
 
 def is_drained(view: JobView, worker: Worker, left: Left) -> bool:
     known_at = derive(view, now=NOW).known_since(left)
-    if view.driver.acknowledges:
-        is_over = known_at is not None and known_at + view.policy.drain_timeout <= NOW
-        return is_over or is_acknowledged(view, worker, left)
+    if view.driver.acknowledges and view.driver_running:
+        if known_at is None:
+            return False
+        is_over = known_at + view.policy.drain_timeout <= NOW
+        return is_over or is_acknowledged(view, worker, left, since=known_at)
     if known_at is None or (view.driver_running and not view.published_pods):
         return False
     quiet = worker.probe.idle_at is not None and worker.probe.idle_at >= known_at + 2.0
     return quiet or known_at + view.policy.drain_timeout <= NOW
 
 
-def is_acknowledged(view: JobView, worker: Worker, left: Left) -> bool:
+def is_acknowledged(view: JobView, worker: Worker, left: Left, *, since: float) -> bool:
     """Tell whether elastic.sh follows the list with which the worker left, or a later one."""
     found = view.launcher.acknowledged if view.launcher else Acknowledgement()
-    return 0 < left.list <= found.number and worker.name not in found.busy
+    is_new = found.asked_at >= since and 0 < left.list <= found.number
+    return is_new and worker.name not in found.busy
 
 
 def is_held(view: JobView, worker: Worker) -> bool:
@@ -722,7 +739,8 @@ def elastic_sh_is_asked_and_no_worker(view: JobView, plan: Plan) -> None:
             assert look.launcher == view.launcher
         if isinstance(look, ProbeWorkers) and view.driver.acknowledges:
             # Published workers are looked into until a rank of this list was seen there.
-            assert look.drained or look.published
+            # Before it runs, only looks into workers show anything.
+            assert look.drained or look.published or not view.driver_running
 
 
 def we_never_wake_at_once_for_nothing(view: JobView, plan: Plan) -> None:
@@ -733,6 +751,7 @@ RULES: list[Callable[[JobView, Plan], None]] = [
     others_are_left_alone,
     who_leaves_is_not_freed,
     a_change_of_the_list_keeps_the_rules,
+    the_list_of_a_fixed_size_stays,
     the_script_is_valid_and_says_what_the_change_says,
     a_host_that_stays_keeps_its_name,
     no_name_is_given_to_another_pod_in_doubt,
