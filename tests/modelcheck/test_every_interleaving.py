@@ -229,6 +229,28 @@ LONG = {
         ),
         150_000,
     ),
+    "elastic.sh, a lost touch, three edits": (
+        Setup(
+            size=2,
+            edits=3,
+            start=2,
+            fault_budget=1,
+            faults=frozenset({"touch-lost"}),
+            elastic_sh=True,
+        ),
+        15_000,
+    ),
+    "elastic.sh, a lost touch and a loss": (
+        Setup(
+            size=1,
+            edits=0,
+            start=1,
+            fault_budget=2,
+            faults=LOST | {"touch-lost"},
+            elastic_sh=True,
+        ),
+        25_000,
+    ),
     "elastic.sh, a node is lost": (
         Setup(size=2, edits=0, start=2, fault_budget=1, faults=NODE_LOST, elastic_sh=True),
         5_000,

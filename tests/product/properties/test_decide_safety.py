@@ -1023,7 +1023,7 @@ SEEDS: dict[str, int] = {
     "fills, and shrinks": 280,
     "fills, and grows after a loss": 182,
     "a worker leaves at once with its node": 2,
-    "elastic.sh, deletes, drained": 762,
+    "elastic.sh, deletes, drained": 3033,
     "elastic.sh, deletes, timeout": 82,
     "elastic.sh, deletes, idle": 67,
     "elastic.sh, an empty list": 53,
