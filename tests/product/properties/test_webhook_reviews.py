@@ -33,7 +33,10 @@ JSON = st.recursive(
 )
 MUTATING, VALIDATING = handlers.mutating(NOTHING), handlers.validating(NOTHING)
 TABLES = st.sampled_from([MUTATING, VALIDATING])
-ALLOWED = re.compile(r"/spec/volumes/\d+/configMap/items/\d+|/data/discover_hosts\.sh")
+ALLOWED = re.compile(
+    r"/spec/volumes/\d+(/configMap/items/\d+)?|/spec/containers/\d+/(volumeMounts|env)(/\d+)?"
+    r"|/data/(discover_hosts\.sh|elastic\.sh|hostfile\.hydra)"
+)
 SELECTOR = "/status/replicaStatuses/Worker/selector"
 CREATED = [
     launcher_pod(),
