@@ -73,6 +73,7 @@ def launcher(pod: AdmittedPod, job: JobFacts | None) -> Patch:
 
     They are for the containers that have the operator's files. What a template sets stays; where it
     mounts something else in place of the hostfile, no variable names that file.
+
     Variables of a whole object (envFrom) are not in the pod, and count less than ours would: such a
     container gets ours only if an annotation asks for them. `job`: the MPIJob as last seen.
     """

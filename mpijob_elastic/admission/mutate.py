@@ -10,7 +10,6 @@ the annotations of its MPIJob say: without them its container could not start. W
 command on these for as long as the job lives.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -22,6 +21,7 @@ from mpijob_elastic.admission.json_patch import Patch
 from mpijob_elastic.kube.meta import ObjectMeta, OwnerReference
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.model import elastic_script, job_facts, policy
+from mpijob_elastic.model.job import hostfile_slots
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.json_parts import Lifecycle, SchedulingGate, SchedulingGroup, Volume, Wire
 from mpijob_elastic.model.mpijob import Container, MPIJob
@@ -30,7 +30,6 @@ _MPI_JOBS_VERSION = MPI_JOBS.api_version
 # Bytes in a ConfigMap: the API server would refuse a larger one, and the operator makes no job
 # without it. elastic.sh and discover_hosts.sh without hosts need less than is kept free for them.
 _LARGEST_DATA, _ROOM_FOR_OTHERS = 2**20, 2**16
-_SLOTS = re.compile(r" slots=([1-9][0-9]{0,9})\n")
 
 
 class VolumeMount(Wire, frozen=True):
@@ -260,8 +259,7 @@ def _first_list(config: ConfigMap, job: JobFacts | None) -> str:
     if job is None or not job.names_elastic or job.policy.enabled is not False:
         return names.discover_hosts([], slots=1)
     hosts = _hosts(config, job.metadata.name)
-    slots = _SLOTS.search(config.hostfile)
-    text = names.discover_hosts(list(hosts), slots=int(slots[1]) if slots else 1)
+    text = names.discover_hosts(list(hosts), slots=hostfile_slots(config.hostfile) or 1)
     return text if config.has_room(text) else names.discover_hosts([], slots=1)
 
 
