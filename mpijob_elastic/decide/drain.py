@@ -141,7 +141,7 @@ def left(moment: Moment, worker: Worker) -> Left | None:
     known = moment.known_since(found)
     if known is None or worker.facts.created_at <= known + SETTLE + SKEW:
         return found
-    if _is_acknowledging(moment) and not _has_read(moment, found):
+    if is_acknowledging(moment) and not _has_read(moment, found):
         return found
     return None
 
@@ -183,7 +183,7 @@ def of(moment: Moment, pod: str, found: Left, probe: Probe) -> Drain:
 
 def _has_emptied(moment: Moment, pod: str, found: Left, probe: Probe, *, since: float) -> bool:
     """Tell whether nothing trains any more in a pod whose drain counts from `since`."""
-    if not _is_acknowledging(moment):
+    if not is_acknowledging(moment):
         return _was_idle(probe, since=since, now=moment.now)
     last = moment.view.acknowledged
     # An earlier look may have seen the file of a list whose number was given twice.
@@ -192,7 +192,7 @@ def _has_emptied(moment: Moment, pod: str, found: Left, probe: Probe, *, since: 
     return last.shows_empty(pod, since=found.list)
 
 
-def _is_acknowledging(moment: Moment) -> bool:
+def is_acknowledging(moment: Moment) -> bool:
     """Tell whether a driver runs that acknowledges lists; before that, looks into workers count."""
     return moment.view.driver.acknowledges and moment.view.driver_running
 
@@ -217,7 +217,7 @@ def may_be_busy(moment: Moment, worker: WorkerState) -> bool:
     """Tell whether a rank may still run in a leaving worker."""
     if worker.drain is None or worker.drain.began is None or not worker.pod.running:
         return False
-    if _is_acknowledging(moment):
+    if is_acknowledging(moment):
         return not worker.drain.drained
     if worker.pod.opaque:
         return True
@@ -420,7 +420,7 @@ def _probe_at(state: JobState, worker: WorkerState) -> float | None:
     asked_at, failed = pod.probe.asked_at, pod.probe.failed
     if pod.facts.deleting and not failed and _is_to_be_told(worker):
         return drain.since
-    if _is_acknowledging(state):
+    if is_acknowledging(state):
         return None  # the driver says so (driver_looks)
     if not 0.0 < asked_at <= now:
         return drain.since
@@ -519,7 +519,7 @@ def _timed_out(state: JobState, worker: WorkerState) -> str:
         return _overdue(state)
     limit, probe = phrases.duration(state.view.policy.drain_timeout), worker.pod.probe
     cut = "exec could not show whether ranks run in it; any that do are killed"
-    if _is_acknowledging(state):
+    if is_acknowledging(state):
         driver = state.view.driver.words
         cut = f"{driver} has not acknowledged a list without it; ranks that run in it are killed"
     if probe.idle_at is not None:

@@ -11,9 +11,9 @@ LOOKS_APART = 30.0
 
 
 def look(state: JobState) -> Step[LookAtDriver]:
-    """Return the look that is due, or when the next look is due."""
+    """Return the look that is due of a driver that acknowledges, or when the next look is due."""
     launcher = state.view.launcher
-    if launcher is None or not state.view.driver_running:
+    if launcher is None:
         return NO_STEP
     busy = [worker.drain for worker in state.to_delete if drain.may_be_busy(state, worker)]
     began = [one.began for one in busy if one and one.began is not None]

@@ -275,7 +275,7 @@ def _leaving(state: JobState) -> list[AnyStep]:
     """Return the deletions of workers that leave, and the looks into them."""
     gone = drain.leave(state)
     steps: list[AnyStep] = [Step(_deletions(gone), gone.wake_at), *map(Step, gone.released)]
-    if state.view.driver.acknowledges:
+    if drain.is_acknowledging(state):
         steps.append(driver_looks.look(state))
     if gone.evicted:
         steps.append(Step(ProbeWorkers(workers=gone.evicted, drained=True)))
