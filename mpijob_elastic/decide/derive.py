@@ -181,8 +181,7 @@ def _has_list(view: JobView) -> bool:
     """
     if view.driver.keeps_ranks:
         return bool(view.host_of)
-    published = view.config.published if view.config else None
-    return published is not None and published.number > 0
+    return view.config is not None and view.config.number > 0
 
 
 def _touch(text: str, *, now: float) -> tuple[float | None, int]:

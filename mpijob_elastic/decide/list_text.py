@@ -29,7 +29,7 @@ def script(state: JobState, config: Config, published: Sequence[str], *, reminde
     same = names.numbered_hosts(pods, slots=slots, number=config.number, drain=drain)
     if same == config.facts.script:
         return same
-    number = _next_number(state, config, config.number)
+    number = _next_number(state, config)
     return names.numbered_hosts(pods, slots=slots, number=number, drain=drain)
 
 
@@ -67,8 +67,9 @@ def _fingerprint(state: JobState, pod: str) -> str:
     return state.view.listed_pod(pod) or _UNSEEN
 
 
-def _next_number(state: JobState, config: Config, before: int) -> int:
+def _next_number(state: JobState, config: Config) -> int:
+    following = config.number + 1
     is_first = config.is_new and not state.view.driver_running
     if state.memory_known or is_first:
-        return min(before + 1, MOST_INT32)
-    return max(before + 1, int(state.now))
+        return min(following, MOST_INT32)
+    return max(following, int(state.now))

@@ -241,8 +241,8 @@ class Config:
         if left:
             return f"left at {left.at}"
         host = self.host_of.get(pod, "")
-        if host and self.published and self.published.number:
-            return f"{host} in list {self.published.number}"
+        if host and self.number:
+            return f"{host} in list {self.number}"
         return host
 
 
