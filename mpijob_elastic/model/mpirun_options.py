@@ -71,8 +71,10 @@ def read(command: Sequence[str]) -> Mpirun | None:
     options, at = [], 1
     while at < len(command) and command[at].startswith("-"):
         name, equals, _ = command[at].lstrip("-").partition("=")
-        follow = 0 if equals else _WORDS.get(name)
-        if follow is None or name not in _WORDS or at + follow >= len(command):
+        if name not in _WORDS:
+            return None
+        follow = 0 if equals else _WORDS[name]
+        if at + follow >= len(command):
             return None
         options.append(MpirunOption(name=name, words=tuple(command[at : at + 1 + follow])))
         at += 1 + follow

@@ -124,9 +124,7 @@ def view(
     seen = _config(config) if config else None
     placeholders, workers = _placed(_workers(job, mine, seen, probes))
     foreign, foreign_at = _foreign(job, mine, seen)
-    launcher = _launcher(job, mine, holds)
-    if launcher:
-        launcher = replace(launcher, acknowledged=acknowledged(launcher.ref.uid))
+    launcher = _launcher(job, mine, holds, acknowledged)
     return JobView(
         facts=_honest(job, launcher),
         replicas=_replicas(job, workers),
@@ -220,7 +218,9 @@ def _former(
     return {pod: probes(key, config.occasion(pod)) for pod, key in left.items() if key not in there}
 
 
-def _launcher(job: JobFacts, pods: list[PodFacts], holds: Holds) -> Launcher | None:
+def _launcher(
+    job: JobFacts, pods: list[PodFacts], holds: Holds, acknowledged: Acknowledged
+) -> Launcher | None:
     wanted = names.launcher(job.metadata.name)
     launchers = (pod for pod in pods if isinstance(pod, LauncherFacts))
     pod = next((pod for pod in launchers if pod.metadata.name == wanted), None)
@@ -232,6 +232,7 @@ def _launcher(job: JobFacts, pods: list[PodFacts], holds: Holds) -> Launcher | N
         container=of_driver(pod.containers, mounting=pod.mounting),
         ended_at=None if is_retried else pod.ended_at,
         held=holds(pod.metadata.uid),
+        acknowledged=acknowledged(pod.metadata.uid),
     )
 
 
