@@ -32,6 +32,7 @@ from mpijob_elastic.admission.review import CREATE, UPDATE, GroupVersionKind, Re
 from mpijob_elastic.admission.size import SCALES
 from mpijob_elastic.capabilities import admission, live
 from mpijob_elastic.capabilities.kueue.facts import WORKLOADS
+from mpijob_elastic.controller.ledgers import Ledgers
 from mpijob_elastic.controller.per_job_state import Refusals, ScaleTimes, SeenTimes
 from mpijob_elastic.controller.recheck import LiveRecheck
 from mpijob_elastic.controller.reconcile import Reconciler
@@ -547,6 +548,7 @@ class Leader:
             prober=self.prober,
             driver_looks=self.driver_looks,
             scales=ScaleTimes(metrics, clock=now),
+            ledgers=Ledgers(metrics, now=now),
             drains=self.drains,
             now=now,
             refusals=Refusals(clock=now),

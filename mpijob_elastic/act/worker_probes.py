@@ -18,15 +18,17 @@ from mpijob_elastic.decide.actions import ProbeWorkers
 from mpijob_elastic.kube import envelopes, errors, resources
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.reader import Timeouts
+from mpijob_elastic.model import progress
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import pod_fingerprint, pod_key
 from mpijob_elastic.model.pod import PodFacts, Probe
+from mpijob_elastic.model.progress import ProgressLine
 from mpijob_elastic.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
 
-# Seconds for a look.
-PROBE_TIMEOUT = 3.0
+# Seconds for a look, and bytes of its answer.
+PROBE_TIMEOUT, LONGEST_ANSWER = 3.0, 2 * progress.LONGEST
 _CHECK = Timeouts(attempt=PROBE_TIMEOUT, throttled=0)
 # Looks over all jobs, under way at once and begun in a second: into leaving workers, for whose GPUs
 # somebody waits, and into published workers. A single job may have a third of these looks under
@@ -49,10 +51,12 @@ MOST_WATCHED = 300
 # - the pauses of the main process that our webhook gives (admission/worker_grace): their
 #   parent, group and session are 1;
 # - processes with a controlling terminal, such as somebody's shell (`attach`): kubexec.sh starts
-#   ranks without a terminal.
+#   ranks without a terminal;
+# - looks of others, which begin with the same words.
 # /proc/PID/stat is `PID (NAME) STATE PPID GROUP SESSION TERMINAL ...`; NAME may hold anything
 # (proc_pid_stat(5)).
 EACH_PROCESS = """\
+# mpijob-elastic looks
 for process in /proc/[0-9]*; do
   pid=${process#/proc/}
   [ "$pid" = 1 ] && continue
@@ -62,13 +66,32 @@ for process in /proc/[0-9]*; do
   [ "$1" = Z ] && continue
   [ "$5" = 0 ] || continue
   case $stat in *" (sleep) "?" 1 1 1 "*) continue ;; esac
+  command=
+  read -r command 2>/dev/null < "$process/cmdline"
+  case $command in "/bin/sh-c# mpijob-elastic looks"*) continue ;; esac
+"""
+# Prints the line of progress, and whether the process that wrote it still runs. It needs `head`,
+# because `read` would take in a file of any length; without `head` there is no line.
+TELL_PROGRESS = f"""\
+file=${{{progress.VARIABLE}:-{progress.PATH}}}
+[ -f "$file" ] || exit 0
+line=$(head -c {progress.LONGEST} "$file" 2>/dev/null)
+set -f
+set -- $line
+case $2 in ''|*[!0-9]*) exit 0 ;; esac
+state=ended process=$2 ticks=$3 stat=
+read -r stat 2>/dev/null < "/proc/$process/stat"
+set -- ${{stat##*) }}
+[ "${{20}}" = "$ticks" ] && state=alive
+printf '%s\n' "$state $line"
+exit 0
 """
 SCRIPT = f"""\
-{EACH_PROCESS}  echo busy
-  exit 0
+{EACH_PROCESS}  answer=busy
+  break
 done
-echo idle
-"""
+echo "${{answer:-idle}}"
+{TELL_PROGRESS}"""
 
 
 def _by_our_main(command: str) -> str:
@@ -193,22 +216,25 @@ class Prober(Looks[dict[str, tuple[str, Probe]]]):
 
     async def _ask(self, look: _Look) -> bool:
         asked_at = self.now()
-        outcome = await self._answer(look)
+        outcome, line = await self._answer(look, asked_at)
         self.metrics.probes.labels("published" if look.published else "draining", outcome).inc()
         pods = self.jobs.get(look.job, {})
         occasion, before = pods.get(look.key, ("", Probe()))
         if occasion != look.occasion:
             return False
         after = _with(before, outcome, asked_at=asked_at)
+        if line:
+            after = replace(after, progress=line)
         pods[look.key] = occasion, after
         return not look.published or _tells(before, after)
 
-    async def _answer(self, look: _Look) -> str:
+    async def _answer(self, look: _Look, asked_at: float) -> tuple[str, ProgressLine | None]:
+        """Return the answer in a word, and the newest line of progress."""
         # An observation can be dropped afterwards, but the effect of TELL or END on a successor of
         # the pod cannot be undone.
         if look.script in (TELL, END) and not await self._is_there(look):
-            return "error"
-        answer = ""
+            return "error", None
+        answer, line = "", None
         for container in look.containers:  # idle only if all containers are idle
             result = await look_into(
                 self.client,
@@ -217,13 +243,20 @@ class Prober(Looks[dict[str, tuple[str, Probe]]]):
                 container=container,
                 command=["/bin/sh", "-c", look.script],
                 timeout=PROBE_TIMEOUT / len(look.containers),
+                limit=LONGEST_ANSWER,
             )
-            answer = result.stdout.strip() if result and result.exit_code == 0 else ""
+            said = result.stdout if result and result.exit_code == 0 else ""
+            answer, _, more = said.strip().partition("\n")
+            found = progress.parse(more, asked_at=asked_at)
+            if found and (line is None or found.at > line.at):
+                line = found
             if answer != _ANSWERS[look.script][0]:
                 break
         if answer not in _ANSWERS[look.script]:
-            return "error"
-        return answer if answer != "idle" or await self._is_there(look) else "error"
+            return "error", None
+        if answer == "idle" and not await self._is_there(look):
+            return "error", None
+        return answer, line
 
     async def _is_there(self, look: _Look) -> bool:
         """Tell whether exec leads to this pod.
@@ -242,7 +275,7 @@ class Prober(Looks[dict[str, tuple[str, Probe]]]):
 
 def _with(probe: Probe, outcome: str, *, asked_at: float) -> Probe:
     if outcome == "busy":
-        return Probe(busy_seen=True, idle_at=None, asked_at=asked_at, busy_at=asked_at)
+        return Probe(busy_seen=True, asked_at=asked_at, busy_at=asked_at, progress=probe.progress)
     if outcome == "idle":
         since = asked_at if probe.idle_since is None else probe.idle_since
         return replace(probe, idle_at=asked_at, asked_at=asked_at, idle_since=since, failed=0)

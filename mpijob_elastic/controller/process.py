@@ -36,6 +36,7 @@ from mpijob_elastic.act.leader_writer import LeaderWriter, NotLeader
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.writer import Outdated, Writer
 from mpijob_elastic.capabilities import live
+from mpijob_elastic.controller.ledgers import Ledgers
 from mpijob_elastic.controller.per_job_state import ScaleTimes, SeenTimes
 from mpijob_elastic.controller.recheck import LiveRecheck
 from mpijob_elastic.controller.reconcile import Reconciler
@@ -224,6 +225,7 @@ class Controller:
             prober=self._prober,
             driver_looks=self._driver_looks,
             scales=ScaleTimes(self._metrics, clock=time.monotonic),
+            ledgers=Ledgers(self._metrics, now=time.time),
             drains=drains,
             now=now,
         )
@@ -304,6 +306,7 @@ class Controller:
         finally:
             self._leading = False
             self._reconciler.scales.clear()
+            self._reconciler.ledgers.clear()
             await self._prober.close()
             await self._execs.close()
             await self._driver_looks.close()

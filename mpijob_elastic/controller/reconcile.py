@@ -14,6 +14,7 @@ from functools import partial
 from mpijob_elastic.act.driver_looks import DriverLooks
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.writer import Outdated, Writer
+from mpijob_elastic.controller.ledgers import Ledgers
 from mpijob_elastic.controller.per_job_state import Refusals, ScaleTimes, SeenTimes
 from mpijob_elastic.decide import derive, plan
 from mpijob_elastic.decide.actions import (
@@ -60,6 +61,7 @@ class Reconciler:
     driver_looks: DriverLooks
     scales: ScaleTimes
     drains: SeenTimes
+    ledgers: Ledgers
     #: Returns seconds since the epoch.
     now: Callable[[], float]
     refusals: Refusals = field(default_factory=Refusals)
@@ -97,6 +99,7 @@ class Reconciler:
             self.writer.execs,
             self.driver_looks,
             self.refusals,
+            self.ledgers,
         ):
             memory.forget(key)
 
@@ -112,7 +115,7 @@ class Reconciler:
             return None
         if refused := self.refusals.seen(key):
             view = replace(view, refused=refused)
-        view = self.writer.informed(view)
+        view = self.ledgers.followed(self.writer.informed(view))
         state = derive(self.drains.timed(view), now=self.now())
         if self.drains.watch(state):
             state = derive(self.drains.timed(view), now=self.now())

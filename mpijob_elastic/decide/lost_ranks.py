@@ -72,6 +72,9 @@ LOOK_SOON = 10.0
 PROBES_APART = 600.0
 # Seconds for which looks into a new host are frequent, if no rank was seen in it.
 NEW_FOR = 120.0
+# Seconds in which a job that writes lines of progress (model/progress) has begun to. Into any other
+# job no looks are made for such lines, apart from one every PROBES_APART seconds.
+BEGINS_WITHIN = 900.0
 # Looks that are due within so many seconds are made together, so that a large job is not woken for
 # each worker. The time is much shorter than the pause between two looks: otherwise each answer
 # would bring about the next look.
@@ -159,16 +162,16 @@ def _leaves_as_asked(worker: WorkerState) -> bool:
 
 def probe(state: JobState) -> Step[ProbeWorkers]:
     """Return the look into the published workers that is due, and when to look next."""
-    watched = _watched(state) if state.view.driver.spends_names else _starting(state)
-    if not watched:
+    hosts = tuple(_hosts(state))
+    if not hosts:
         return NO_STEP
-    often = _suspicious(state, watched)
-    due = {worker.name: _probe_at(worker, often, now=state.now) for worker in watched}
+    pauses = _pauses(state, hosts)
+    due = {worker.name: _probe_at(worker, pauses[worker.name], now=state.now) for worker in hosts}
     first = min(due.values())
     if first > state.now:
         return Step(again_at=first)
     # The longest overdue come first, because `act` drops those beyond its limits.
-    first_due = sorted(watched, key=lambda worker: due[worker.name])
+    first_due = sorted(hosts, key=lambda worker: due[worker.name])
     chosen = tuple(worker for worker in first_due if due[worker.name] <= state.now + TOGETHER)
     # Workers that are asked now answer in time or not; the others are due later.
     rest = [at for at in due.values() if at > state.now + TOGETHER]
@@ -183,18 +186,44 @@ def _watched(moment: Moment) -> tuple[Worker, ...]:
     return tuple(_hosts(moment))
 
 
-def _starting(moment: Moment) -> tuple[Worker, ...]:
-    """Return the published workers of elastic.sh in which no rank of this list was seen yet.
+def _pauses(state: JobState, hosts: tuple[Worker, ...]) -> dict[str, float]:
+    """Return the seconds between two looks into each published worker.
 
-    The looks tell what a change of the list costs. elastic.sh itself notices a rank that is lost.
+    Looks find lost ranks, but not under elastic.sh, which notices them itself. They also tell what
+    a change of the list costs, and how far the training is (model/progress).
     """
-    return tuple(worker for worker in _hosts(moment) if not worker.probe.busy_seen)
+    watched = _watched(state) if state.view.driver.spends_names else ()
+    often = {*_suspicious(state, watched), *_starting(state, hosts)}
+    usual = LOOK_SELDOM if watched or _may_tell(state) else PROBES_APART
+    return {worker.name: LOOK_SOON if worker.name in often else usual for worker in hosts}
+
+
+def _may_tell(state: JobState) -> bool:
+    """Tell whether the job writes lines of progress, or may yet begin to."""
+    if state.view.ledger and state.view.ledger.has_lines:
+        return True
+    memory = state.view.memory
+    return state.now - max(memory.added_at, memory.removed_at) < BEGINS_WITHIN
+
+
+def _starting(state: JobState, hosts: tuple[Worker, ...]) -> list[str]:
+    """Return the hosts of a new list in which no rank was seen yet, or no step of a new ring."""
+    memory, ledger = state.view.memory, state.view.ledger
+    changed_at = max(memory.added_at, memory.removed_at)
+    if state.now - changed_at >= NEW_FOR:
+        return []
+    found = [worker.name for worker in hosts if not worker.probe.busy_seen]
+    if ledger is None:
+        return found
+    return found + [one.name for one in hosts if ledger.began_before(one.key, changed_at)]
 
 
 def _hosts(moment: Moment) -> Iterator[Worker]:
     """Yield the published workers of a job of ours into which a look shows whether ranks run."""
     view = moment.view
-    if not view.driver_running or moment.foreign or view.handed_over:
+    if not view.elastic or not view.driver_running:
+        return
+    if moment.foreign or view.handed_over:
         return
     if view.facts.finished or view.facts.deleting:
         return
@@ -231,29 +260,23 @@ def _may_never_train(moment: Moment, worker: Worker) -> bool:
 
 
 def _suspicious(state: JobState, watched: tuple[Worker, ...]) -> frozenset[str]:
-    """Return the pods to probe often: new pods, idle pods, and one witness.
+    """Return the pods to probe often: idle pods, and one witness.
 
     The witness is a pod that trains, and shows that training goes on.
     """
-    memory = state.view.memory
-    changed_at = max(memory.added_at, memory.removed_at)
-    new: list[str] = []
-    if state.now - changed_at < NEW_FOR:
-        new = [worker.name for worker in watched if not worker.probe.busy_seen]
     busy = (worker for worker in watched if worker.probe.busy_seen)
     idle = (worker.name for worker in busy if worker.probe.idle_at is not None)
     doubtful = [pod for pod in idle if not RENAMED.is_given_up(state.losses.get(pod))]
     if not doubtful:
-        return frozenset(new)
+        return _NOBODY
     witness = [worker.name for worker in watched if trains(worker)][:1]
-    return frozenset([*new, *doubtful, *witness])
+    return frozenset([*doubtful, *witness])
 
 
-def _probe_at(worker: Worker, often: Collection[str], *, now: float) -> float:
+def _probe_at(worker: Worker, usual: float, *, now: float) -> float:
     asked_at = worker.probe.asked_at
     if not 0.0 < asked_at <= now:
         return 0.0
-    usual = LOOK_SOON if worker.name in often else LOOK_SELDOM
     return asked_at + drain.probe_pause(usual, worker.probe.failed, most=PROBES_APART)
 
 

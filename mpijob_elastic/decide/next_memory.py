@@ -16,6 +16,7 @@ from mpijob_elastic.decide import (
     handover,
     host_list,
     launcher_start,
+    ledger,
     lost_ranks,
     reminders,
 )
@@ -23,6 +24,7 @@ from mpijob_elastic.decide.actions import WriteConfig
 from mpijob_elastic.decide.capability import Record
 from mpijob_elastic.decide.state import FORGIVEN_AFTER, SKEW, Goal, JobState, counted, honest
 from mpijob_elastic.model.bounds import MOST_WORKERS
+from mpijob_elastic.model.goodput import Spent
 from mpijob_elastic.model.job import Config, JobView, list_number, script_fingerprint
 from mpijob_elastic.model.memory import Left, Memory, Reminded, SizeChange, Tries
 from mpijob_elastic.model.pod import Worker
@@ -67,6 +69,7 @@ def memory(state: JobState, config: Config, change: WriteConfig, own: Iterable[R
         elders=elders(state, added=change.added, removed=change.removed),
         mended=handover.mended(state),
         reminded=_reminded(state, change),
+        spent=_spent(state, change, published),
     )
     if change.script == config.facts.script:
         return msgspec.structs.replace(new, script=config.fingerprint)
@@ -84,6 +87,13 @@ def _drops_hosts(config: Config, change: WriteConfig) -> bool:
     """Tell whether the hostfile loses a line."""
     after = set(change.hostfile.splitlines())
     return any(line not in after for line in config.facts.hostfile.splitlines())
+
+
+def _spent(state: JobState, change: WriteConfig, published: Collection[str]) -> Spent | None:
+    """Return what the pods have spent that are off the list; it waits for a change of the list."""
+    if not (change.added or change.removed):
+        return state.view.memory.spent
+    return ledger.spent(state.view, published, now=state.now)
 
 
 def _published(state: JobState, change: WriteConfig) -> AbstractSet[str]:

@@ -103,6 +103,15 @@ class Devices(msgspec.Struct, frozen=True, kw_only=True):
         slices = {name: count * number for name, count in self.slices.items() if number}
         return Devices(whole=self.whole * number, slices=slices)
 
+    def __bool__(self) -> bool:
+        """True if there are any."""
+        return bool(self.whole or self.slices)
+
+    @property
+    def weight(self) -> int:
+        """Whole devices, else slices, for GPU-seconds; 1 without either."""
+        return self.whole or sum(self.slices.values()) or 1
+
     def __str__(self) -> str:
         """The devices in words, such as `4, 2 mig-1g.10gb`; "" for none."""
         return in_words(self.whole, self.slices)

@@ -20,6 +20,7 @@ from mpijob_elastic.model import driver
 from mpijob_elastic.model.acknowledgement import Acknowledgement
 from mpijob_elastic.model.bounds import FEWEST_EXECS, MOST_EXECS, MOST_INT32, MOST_WORKERS
 from mpijob_elastic.model.driver import Driver
+from mpijob_elastic.model.goodput import Ledger
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.json_parts import Owned
 from mpijob_elastic.model.kubexec import is_mapped, mapped
@@ -306,6 +307,8 @@ class JobView:
     #: What is known of its launcher and workers that cannot be read, by name: identity, age, gates,
     #: phase, and whether they are being deleted.
     hidden: Mapping[str, PodFacts] = field(default_factory=dict)
+    #: The times of its worker pods, for its GPU-seconds; None if nobody follows them.
+    ledger: Ledger | None = None
     #: For how many seconds, by a clock that never steps, the process that decides has seen that
     #: something hinders what must go (decide/overdue); None if nothing does, or if nobody measures.
     hindered_for: float | None = None

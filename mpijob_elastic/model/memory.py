@@ -21,6 +21,7 @@ from mpijob_elastic.model.bounds import (
     MOST_INT32,
     MOST_WORKERS,
 )
+from mpijob_elastic.model.goodput import Spent
 
 # The memory is JSON that people can read, and is compressed when it is long: all annotations of an
 # object together hold 256 KiB (TotalAnnotationSizeLimitB in Kubernetes'
@@ -142,6 +143,8 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     mended: Mended | None = None
     #: Reminders of the list; None if there was none since the last change.
     reminded: Reminded | None = None
+    #: What the pods that have left the list have spent; None if nobody has counted.
+    spent: Spent | None = None
     #: Fingerprint of the discover_hosts.sh together with which this was written.
     script: str = ""
     #: What capabilities remember, as JSON that only they read, by name. In the annotation each

@@ -19,6 +19,7 @@ from mpijob_elastic.model.bounds import MOST_CONTAINERS
 from mpijob_elastic.model.json_parts import Owned, Wire
 from mpijob_elastic.model.kubexec import HeldExecs
 from mpijob_elastic.model.memory import Tries, pod_fingerprint, pod_key
+from mpijob_elastic.model.progress import ProgressLine
 
 NO_EXECUTE = "NoExecute"
 # https://kubernetes.io/docs/reference/labels-annotations-taints/: set by Kubernetes itself and by
@@ -113,6 +114,8 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     #: When it got its node or was Ready last, whichever is later; 0 if neither is known, and while
     #: it is Ready.
     unready_at: float = 0.0
+    #: When it got its node; 0 while it has none.
+    bound_at: float = 0.0
     #: Its state or end, and its node, in words; "" for a pod that was never scheduled.
     last_state: str = ""
     #: True for a worker of mpi-operator v0.3.0.
@@ -261,6 +264,8 @@ class Probe:
     left: bool = False
     #: True once an exec has told its main process that the worker has drained.
     told: bool = False
+    #: The last line of progress that an exec has read; None without one.
+    progress: ProgressLine | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -264,6 +264,7 @@ def _facts(pod: ReportedPod, *, groups: frozenset[str], marks: frozenset[str]) -
         default_container=shared(annotations.get(_DEFAULT, "")) if has_choice else "",
         ready_at=_ready_at(conditions, created_at),
         unready_at=_unready_at(conditions),
+        bound_at=_bound_at(conditions, created_at) if spec.node_name else 0.0,
         last_state=shared(_last_state(spec, status, ended)),
         foreign=names.LABEL_REPLICA_INDEX in labels,
         of_training_operator=_is_of_training_operator(labels),
@@ -396,6 +397,14 @@ def _unready_at(conditions: Mapping[str, PodCondition]) -> float:
     if scheduled is not None and scheduled.status == "True":
         times.append(scheduled.last_transition_time)
     return max((seconds(at) or 0.0 for at in times), default=0.0)
+
+
+def _bound_at(conditions: Mapping[str, PodCondition], created_at: float) -> float:
+    """Return when a pod with a node got it; a pod made with its node has no such condition yet."""
+    scheduled = conditions.get("PodScheduled")
+    if scheduled is None or scheduled.status != "True":
+        return created_at
+    return seconds(scheduled.last_transition_time) or created_at
 
 
 def _obstacle(conditions: Mapping[str, PodCondition]) -> str:

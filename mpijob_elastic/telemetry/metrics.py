@@ -21,6 +21,16 @@ _DELETED = (
 )
 _PROBED = {"draining": ("idle", "busy", "error", "told"), "published": ("idle", "busy", "error")}
 _ENDED = ("ended", "gone", "error")
+_SPENT_ON = (
+    "starting",
+    "joining",
+    "stalled",
+    "repeated",
+    "leaving",
+    "useless",
+    "kept",
+    "unknown",
+)
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
 
@@ -74,6 +84,16 @@ class Metrics:
             f"by result: {', '.join(_PROBED['draining'])}.",
             ["of", "outcome"],
         )
+        self.gpu_seconds = counter(
+            "mpijob_elastic_gpu_seconds_total",
+            "GPU-seconds of the workers of elastic jobs, by what they were spent on.",
+            ["bucket"],
+        )
+        self.worker_seconds = counter(
+            "mpijob_elastic_worker_seconds_total",
+            "The same of workers that ask for no GPU: each counts as one.",
+            ["bucket"],
+        )
         self.ended_execs = counter(
             "mpijob_elastic_ended_execs_total",
             "Attempts to end a frozen `kubectl exec` of a launcher: "
@@ -114,6 +134,8 @@ class Metrics:
             (self.scale, _PHASES),
             (self.deleted_workers, _DELETED),
             (self.ended_execs, _ENDED),
+            (self.gpu_seconds, _SPENT_ON),
+            (self.worker_seconds, _SPENT_ON),
         ):
             for value in values:
                 metric.labels(value)

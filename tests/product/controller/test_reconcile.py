@@ -89,6 +89,7 @@ class Api:
         anything.informed, anything.begin = anything.timed, lambda _, look: self.looks.append(look)
         anything.perform, anything.jobless = self._perform, self._jobless
         anything.view, anything.left_behind = lambda *_, **__: self.view, lambda _: ()
+        anything.followed = anything.timed
         anything.emit = lambda _, note: self.said.append(note.line)
         self.reconciler = Reconciler(
             caches=anything,
@@ -97,6 +98,7 @@ class Api:
             prober=anything,
             driver_looks=anything,
             scales=anything,
+            ledgers=anything,
             drains=anything,
             now=lambda: NOW,
             refusals=Refusals(clock=lambda: self.clock),

@@ -175,11 +175,9 @@ def test_a_new_host_is_looked_at_often_until_a_rank_is_seen() -> None:
 @pytest.mark.parametrize(
     "view",
     [
-        seen({}, size=1),
         seen({}, elastic=False),
         seen({}, launcher=None),
         seen({}, launcher=launcher(LauncherPhase.DELIVERING)),
-        seen({}, config=but(config(pods(0, 1, 2)), kubexec="mine")),
         seen({}, finished=True),
         seen({}, deleting=True),
         seen({}, foreign="another operator's"),
@@ -188,6 +186,18 @@ def test_a_new_host_is_looked_at_often_until_a_rank_is_seen() -> None:
 )
 def test_where_nothing_could_be_done_nobody_is_looked_at(view: JobView) -> None:
     assert probed(view, now=NOW + 1000) == ((), None)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        pytest.param(seen({}, size=1), id="a single host"),
+        pytest.param(seen({}, config=but(config(pods(0, 1, 2)), kubexec="mine")), id="no numbers"),
+    ],
+)
+def test_where_no_rank_could_be_replaced_looks_are_only_for_progress(view: JobView) -> None:
+    assert probed(view, now=NOW + lost_ranks.LOOK_SELDOM)[0] == ()
+    assert probed(view, now=NOW + lost_ranks.PROBES_APART)[0]
 
 
 def test_looking_is_no_part_of_a_plan() -> None:

@@ -1,0 +1,233 @@
+"""The ledger of a job: the times of its worker pods, followed from look to look; pure.
+
+A ledger is kept in the memory of the process that leads. After a restart it begins again with what
+the ConfigMap has of the pods that had left the list (model.goodput.Spent), and with the running
+sums in the lines of the pods that are still there.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+
+from msgspec.structs import replace
+
+from mpijob_elastic.decide.state import SKEW
+from mpijob_elastic.model.goodput import Buckets, Ledger, Span, Spent, buckets
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.pod import Worker
+from mpijob_elastic.model.progress import ProgressLine
+
+# Seconds for which the ledger keeps a pod that is gone: a change that it was part of may yet have
+# to be told.
+KEPT_FOR = 900.0
+# Seconds of a ring before its samples per second count: the first steps are slow.
+STEADY_AFTER = 30.0
+# The most sizes whose samples per second are kept.
+MOST_RATES = 32
+
+
+def following(before: Ledger | None, view: JobView, *, now: float) -> Ledger:
+    """Return the ledger as the view shows the job; the same object if nothing is new."""
+    ledger = _same_job(before, view)
+    is_followed = ledger is not None
+    if ledger is None:
+        ledger = _restored(view)
+    spans = dict(ledger.spans)
+    there = _see_pods(view, spans, is_followed=is_followed)
+    _end_others(spans, there, gone_at=now)
+    _end_all(spans, view.over_at)
+    past = _settle(spans, there, ledger.past, now=now)
+    new = Ledger(
+        uid=view.ref.uid,
+        past=past,
+        spans=spans,
+        rates=_rates(view, ledger.rates, spans),
+        in_gpus=bool(view.facts.devices),
+    )
+    return ledger if new == ledger else new
+
+
+def spent(view: JobView, published: Collection[str], *, now: float) -> Spent | None:
+    """Return what the memory is to have once these pods are published."""
+    ledger = view.ledger
+    if ledger is None:
+        return view.memory.spent
+    past = ledger.past
+    for span in _off_the_list(view, ledger, published):
+        left = span if span.unlisted_at is not None else replace(span, unlisted_at=now)
+        past = past.plus(buckets(left, now=now))
+    return Spent(buckets=past, rates={str(size): rate for size, rate in ledger.rates.items()})
+
+
+def _off_the_list(view: JobView, ledger: Ledger, published: Collection[str]) -> Iterator[Span]:
+    """Yield the pods that are gone, or that the list does not have any more."""
+    listed = {worker.key for worker in view.workers if worker.name in published}
+    for key, span in ledger.spans.items():
+        if span.gone_at is not None or (span.listed_at is not None and key not in listed):
+            yield span
+
+
+def _same_job(before: Ledger | None, view: JobView) -> Ledger | None:
+    if before is None or before.uid != view.ref.uid:
+        return None
+    return before
+
+
+def _restored(view: JobView) -> Ledger:
+    """Return the ledger of a process that sees the job for the first time."""
+    known = view.memory.spent or Spent()
+    rates = {int(size): rate for size, rate in known.rates.items() if _is_size(size)}
+    in_gpus = bool(view.facts.devices)
+    return Ledger(uid=view.ref.uid, past=known.buckets, rates=rates, in_gpus=in_gpus)
+
+
+_SIZE = re.compile(r"[0-9]{1,5}")
+
+
+def _is_size(text: str) -> bool:
+    return _SIZE.fullmatch(text) is not None
+
+
+def _see_pods(view: JobView, spans: dict[str, Span], *, is_followed: bool) -> frozenset[str]:
+    """Take in the pods that have a node; return their keys. followed: none was there before."""
+    there = set[str]()
+    for worker in view.workers:
+        if not worker.facts.node:
+            continue
+        there.add(worker.key)
+        span = spans.get(worker.key)
+        if span is None:
+            span = _new(view, worker, is_followed=is_followed)
+        if span.gone_at is None:
+            span = _followed(view, worker, span)
+        spans[worker.key] = span
+    return frozenset(there)
+
+
+def _new(view: JobView, worker: Worker, *, is_followed: bool) -> Span:
+    """Return the times of a pod that the ledger does not have."""
+    span = Span(weight=view.facts.devices.weight, bound_at=worker.facts.bound_at)
+    if is_followed:
+        return span
+    left_at = _left_at(view, worker)
+    if left_at is not None:  # the memory has what the pod spent until then
+        return replace(span, listed_at=span.bound_at, unlisted_at=left_at, counted_from=left_at)
+    if worker.name in view.host_of and worker.facts.ready_at:
+        return replace(span, listed_at=worker.facts.ready_at)  # or a moment later
+    return span
+
+
+def _followed(view: JobView, worker: Worker, span: Span) -> Span:
+    """Return the times of a pod as the view shows it."""
+    if view.config is not None:
+        span = _listed(view, worker, span)
+    if span.rank_at is None and worker.probe.busy_seen:
+        span = replace(span, rank_at=worker.probe.busy_at)
+    line = worker.probe.progress
+    if line is not None and _is_of(span, line):
+        span = _with_line(span, line)
+    if worker.terminated:
+        span = replace(span, gone_at=max(worker.facts.unready_at, span.bound_at))
+    return span
+
+
+def _listed(view: JobView, worker: Worker, span: Span) -> Span:
+    """Return the times of a pod as the list shows it."""
+    if worker.name not in view.host_of:
+        return _unlisted(view, worker, span)
+    if span.listed_at is None:
+        return replace(span, listed_at=max(view.memory.added_at, span.bound_at))
+    if span.unlisted_at is not None:
+        return replace(span, unlisted_at=None)
+    return span
+
+
+def _unlisted(view: JobView, worker: Worker, span: Span) -> Span:
+    if span.listed_at is None or span.unlisted_at is not None:
+        return span
+    left_at = _left_at(view, worker)
+    if left_at is None:
+        left_at = view.memory.removed_at
+    return replace(span, unlisted_at=left_at)
+
+
+def _left_at(view: JobView, worker: Worker) -> float | None:
+    """Return when this very pod left the list; None if the memory does not say."""
+    left = view.memory.left.get(worker.name)
+    if left is None or left.pod != worker.fingerprint:
+        return None
+    return left.at
+
+
+def _is_of(span: Span, line: ProgressLine) -> bool:
+    """Tell whether a line may be of this pod: a file on a shared volume may be another's."""
+    return line.first >= span.bound_at - SKEW and line.at <= line.asked_at + SKEW
+
+
+def _with_line(span: Span, line: ProgressLine) -> Span:
+    last = span.line
+    if last is None:
+        return replace(span, line=line)
+    if last.since == line.since:
+        return replace(span, line=line)
+    return replace(span, line=line, before=last)
+
+
+def _end_others(spans: dict[str, Span], there: Collection[str], *, gone_at: float) -> None:
+    """Note that the pods that are not there are gone."""
+    for key, span in spans.items():
+        if key not in there and span.gone_at is None:
+            spans[key] = replace(span, gone_at=gone_at)
+
+
+def _end_all(spans: dict[str, Span], over_at: float | None) -> None:
+    """Note that the job has ended: pods that stay count no more."""
+    if over_at is None:
+        return
+    for key, span in spans.items():
+        if span.gone_at is None:
+            spans[key] = replace(span, gone_at=max(over_at, span.bound_at))
+
+
+def _settle(
+    spans: dict[str, Span], there: Collection[str], past: Buckets, *, now: float
+) -> Buckets:
+    """Take out the pods that are long gone; return what all such pods have spent."""
+    for key, span in list(spans.items()):
+        if key in there or span.gone_at is None:
+            continue
+        if span.gone_at < now - KEPT_FOR:
+            past = past.plus(buckets(span, now=now))
+            del spans[key]
+    return past
+
+
+def _rates(
+    view: JobView, before: Mapping[int, float], spans: Mapping[str, Span]
+) -> Mapping[int, float]:
+    """Return the samples per second at each size, with those of the present ring."""
+    size = len(view.host_of)
+    rate = _rate(spans, ranks=size * view.facts.slots)
+    if not rate or before.get(size) == rate:
+        return before
+    rest = [(one, known) for one, known in before.items() if one != size]
+    return {**dict(rest[1 - MOST_RATES :]), size: rate}
+
+
+def _rate(spans: Mapping[str, Span], *, ranks: int) -> float:
+    """Return the samples per second of a ring of so many ranks, once it is steady; else 0."""
+    last: ProgressLine | None = None
+    for span in spans.values():
+        line = span.line
+        if line is None or not _is_steady(span, line, ranks=ranks):
+            continue
+        if last is None or line.at > last.at:
+            last = line
+    if last is None:
+        return 0.0
+    return round(last.samples_per_second, 1)
+
+
+def _is_steady(span: Span, line: ProgressLine, *, ranks: int) -> bool:
+    if span.gone_at is not None or not line.alive:
+        return False
+    return line.ranks == ranks and line.at - line.since >= STEADY_AFTER

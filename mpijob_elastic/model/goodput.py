@@ -1,0 +1,278 @@
+"""Goodput: where the GPU-seconds of a job went, by times alone; pure.
+
+Allocated is the time from the node of a worker to its end, for each of its GPUs; waiting for a node
+or for quota is not in it. Each second is in exactly one bucket, by this table; the first row that
+holds counts:
+
+| from                      | to                            | bucket                          |
+|---------------------------|-------------------------------|---------------------------------|
+| the pod got its node      | its end, no rank seen by then | useless                         |
+| the pod got its node      | it is listed                  | starting                        |
+| it is listed              | its first step                | joining                         |
+| its first step            | its last step, or it leaves   | kept: steps that count          |
+|                           | the list, whichever is later  | repeated: steps that are done   |
+|                           |                               | again because they were lost    |
+|                           |                               | stalled: the rest               |
+| that time                 | its end                       | leaving                         |
+
+Without the line of progress (model/progress) a rank that runs is all that is known: then joining
+ends when a look first sees the rank, and what follows until the worker leaves the list is unknown.
+The definitions follow Google's elastic goodput and NVIDIA's GoodputMeasurement, with GPU-seconds in
+place of wall-clock time because the size moves.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import msgspec
+
+from mpijob_elastic.model.progress import ProgressLine
+
+# GPU-seconds of a thousand years of 10,000 workers with 16 GPUs: more is not ours.
+_Seconds = Annotated[float, msgspec.Meta(ge=0.0, le=1e16)]
+
+
+class Buckets(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """GPU-seconds; a worker without a GPU counts as one."""
+
+    #: The worker got its node, and is not listed yet.
+    starting: _Seconds = 0.0
+    #: It is listed, and has done no step yet.
+    joining: _Seconds = 0.0
+    #: It belongs to a ring that does no step: the ring forms, or waits for a lost rank.
+    stalled: _Seconds = 0.0
+    #: Steps that were lost before they were saved.
+    repeated: _Seconds = 0.0
+    #: It is off the list, and its pod is not gone.
+    leaving: _Seconds = 0.0
+    #: It never had a rank.
+    useless: _Seconds = 0.0
+    #: Steps that count.
+    kept: _Seconds = 0.0
+    #: A rank ran, and wrote no line of progress.
+    unknown: _Seconds = 0.0
+
+    @property
+    def allocated(self) -> float:
+        """All GPU-seconds."""
+        return float(sum(msgspec.structs.astuple(self)))
+
+    def plus(self, other: "Buckets") -> "Buckets":
+        """Return the sum."""
+        pairs = zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True)
+        return Buckets(**dict(zip(NAMES, (one + two for one, two in pairs), strict=True)))
+
+
+NAMES = Buckets.__struct_fields__
+
+
+class Spent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the memory has of the pods that had left the list when it was written."""
+
+    #: The GPU-seconds of these pods.
+    buckets: Buckets = msgspec.field(default_factory=Buckets)
+    #: Samples per second at each size so far, by the number of workers.
+    rates: Mapping[str, float] = msgspec.field(default_factory=dict)
+
+
+class Span(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The times of one worker pod; seconds since the epoch, None until it comes to that."""
+
+    #: Its GPUs, or 1 without any.
+    weight: int
+    #: When it got its node.
+    bound_at: float
+    #: When the list had it first.
+    listed_at: float | None = None
+    #: When it left the list for good.
+    unlisted_at: float | None = None
+    #: When a look first saw a rank.
+    rank_at: float | None = None
+    #: When it ended.
+    gone_at: float | None = None
+    #: From when its seconds count: the memory has those before. 0 if all count.
+    counted_from: float = 0.0
+    #: Its last line of progress.
+    line: ProgressLine | None = None
+    #: The last line of the ring before.
+    before: ProgressLine | None = None
+    #: Looks in a row that have found its rank slower than the others.
+    slow: int = 0
+
+    @property
+    def first_at(self) -> float | None:
+        """When its first step began; without a line, when a rank was seen."""
+        return self.line.first if self.line else self.rank_at
+
+    def is_settled(self) -> bool:
+        """Tell whether the time until now is in its last bucket: it may yet prove useless."""
+        return self.gone_at is not None or self.first_at is not None
+
+
+def buckets(span: Span, *, now: float) -> Buckets:
+    """Return where the seconds of a pod went, by the table above."""
+    begin, end = max(span.bound_at, span.counted_from), _end(span, now=now)
+    if end <= begin:
+        return Buckets()
+    if span.counted_from:
+        return _weighed(span, leaving=end - begin)
+    first = span.first_at
+    if first is None:
+        return _without_rank(span, begin, end)
+    listed = _within(span.listed_at if span.listed_at is not None else first, begin, end)
+    first = _within(first, listed, end)
+    left = _within(_left_at(span, end), first, end)
+    early = {"starting": listed - begin, "joining": first - listed, "leaving": end - left}
+    if span.line is None:
+        return _weighed(span, **early, unknown=left - first)
+    return _weighed(span, **early, **_training(span, span.line, left - first))
+
+
+def _end(span: Span, *, now: float) -> float:
+    """Return the time to which a pod is counted: its end, or the last look into it."""
+    if span.gone_at is not None:
+        return span.gone_at
+    if span.line is not None and span.unlisted_at is None:
+        return min(now, max(span.line.asked_at, span.line.at))
+    return now
+
+
+def _left_at(span: Span, end: float) -> float:
+    """Return the time at which the worker has left the ring; `end` if it has not."""
+    if span.unlisted_at is None:
+        return end
+    if span.line is None:
+        return span.unlisted_at
+    return max(span.unlisted_at, span.line.at)
+
+
+def _without_rank(span: Span, begin: float, end: float) -> Buckets:
+    if span.gone_at is not None:
+        return _weighed(span, useless=end - begin)
+    if span.listed_at is None:
+        return _weighed(span, starting=end - begin)
+    listed = _within(span.listed_at, begin, end)
+    left = _within(_left_at(span, end), listed, end)
+    return _weighed(span, starting=listed - begin, joining=left - listed, leaving=end - left)
+
+
+def _training(span: Span, line: ProgressLine, seconds: float) -> dict[str, float]:
+    """Return the buckets of the seconds in a ring; whatever a line says, they add up."""
+    # Nobody will save the steps of a pod that is gone.
+    is_over = span.gone_at is not None
+    kept = min(line.kept if is_over else line.done, seconds)
+    repeated = min(line.repeated + (line.open if is_over else 0.0), seconds - kept)
+    return {"kept": kept, "repeated": repeated, "stalled": seconds - kept - repeated}
+
+
+def _weighed(span: Span, **seconds: float) -> Buckets:
+    return Buckets(**{name: span.weight * one for name, one in seconds.items()})
+
+
+def _within(at: float, low: float, high: float) -> float:
+    return min(max(at, low), high)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loss:
+    """What a change cost, from the signal to the first step of all ranks."""
+
+    #: GPU-seconds allocated and not kept.
+    seconds: float
+    #: Steps that were done again.
+    steps: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ledger:
+    """The times of all worker pods of a job, as far as this process knows them."""
+
+    #: The uid of the MPIJob.
+    uid: str
+    #: What earlier pods have spent.
+    past: Buckets = field(default_factory=Buckets)
+    #: The pods, also those that are gone since a short while, by `Worker.key`.
+    spans: Mapping[str, Span] = field(default_factory=dict)
+    #: Samples per second at each size, by the number of workers.
+    rates: Mapping[int, float] = field(default_factory=dict)
+    #: The workers count their GPUs; False if each counts as one because it has none.
+    in_gpus: bool = True
+
+    @property
+    def has_lines(self) -> bool:
+        """True if a pod of the job has written a line of progress."""
+        return any(span.line for span in self.spans.values())
+
+    def began_before(self, pod: str, at: float) -> bool:
+        """Tell whether the last line of a pod (`Worker.key`) is of a ring that began before."""
+        span = self.spans.get(pod)
+        return span is not None and span.line is not None and span.line.since < at
+
+    def total(self, *, now: float) -> Buckets:
+        """Return where all GPU-seconds went until now."""
+        return _sum(self.past, (buckets(span, now=now) for span in self.spans.values()))
+
+    def settled(self, *, now: float) -> Buckets:
+        """Return the same of the pods whose seconds are in their last bucket."""
+        spans = (span for span in self.spans.values() if span.is_settled())
+        return _sum(self.past, (buckets(span, now=now) for span in spans))
+
+    def loss(self, *, since: float, until: float) -> Loss | None:
+        """Return the GPU-seconds lost between two times; None if nobody knows.
+
+        since: the signal of a change. until: the first step in which all ranks took part.
+        """
+        seconds, steps = 0.0, 0
+        for span in self.spans.values():
+            done = _done_between(span, since, until)
+            if done is None:
+                return None
+            seconds += span.weight * max(0.0, _held_between(span, since, until) - done)
+            if span.line and span.before and span.line.since > since:
+                steps = max(steps, span.line.again - span.before.again)
+        return Loss(seconds=seconds, steps=steps)
+
+
+def _sum(first: Buckets, more: Iterable[Buckets]) -> Buckets:
+    totals = list(msgspec.structs.astuple(first))
+    for one in more:
+        for place, seconds in enumerate(msgspec.structs.astuple(one)):
+            totals[place] += seconds
+    return Buckets(**dict(zip(NAMES, totals, strict=True)))
+
+
+def _held_between(span: Span, since: float, until: float) -> float:
+    end = until if span.gone_at is None else min(until, span.gone_at)
+    return max(0.0, end - max(since, span.bound_at))
+
+
+def _done_between(span: Span, since: float, until: float) -> float | None:
+    """Return the seconds of steps that count, between two times; None if nobody knows."""
+    if span.line is None:
+        return None if span.rank_at is not None and span.rank_at < since else 0.0
+    earlier = _done_at(span, span.line, since)
+    return None if earlier is None else max(0.0, _done_by_the_line(span, until) - earlier)
+
+
+def _done_by_the_line(span: Span, at: float) -> float:
+    """Return the seconds of steps that count until a time in the ring of the last line."""
+    line = span.line
+    assert line is not None
+    done = line.kept if span.gone_at is not None else line.done
+    return done - max(0.0, line.at - at)
+
+
+def _done_at(span: Span, line: ProgressLine, at: float) -> float | None:
+    """Return the same until any time; between two looks training went on as usual.
+
+    None if the ring has formed since, and nobody looked into the ring before.
+    """
+    if at >= line.since:
+        return _done_by_the_line(span, at) if at <= line.at else line.done
+    if at <= line.first:
+        return 0.0
+    if span.before is None:
+        return None
+    formed = max(0.0, line.done - (line.at - line.since))
+    return min(span.before.done + (at - span.before.at), formed)
