@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from bench import report
-from bench.parts import events, real, scale, slow, spot, throughput, webhook
+from bench.parts import events, probes, real, scale, slow, spot, throughput, webhook
 from bench.parts.context import TROUBLE, Findings, Setting
 from bench.report import Report
 from bench.sides import Peer
@@ -32,6 +32,7 @@ class What(StrEnum):
     THROUGHPUT = "throughput"
     WEBHOOK = "webhook"
     EVENTS = "events"
+    PROBES = "probes"
     REAL = "real"
     SLOW = "slow"
     SPOT = "spot"
@@ -43,6 +44,7 @@ _PARTS: Mapping[What, Sequence[Part]] = {
     What.THROUGHPUT: [throughput.run],
     What.WEBHOOK: [webhook.run],
     What.EVENTS: [events.run],
+    What.PROBES: [probes.run],
     What.REAL: [real.run],
     What.SLOW: [slow.run],
 }
@@ -54,6 +56,7 @@ _HELP = """Measure, and show beside each figure its target and whether it was me
   webhook     the time that the webhook adds to requests through the API server, and its CPU
   events      the cost of a pod event for the controller; needs no lab
   all         all of these
+  probes      the CPU of looks into workers, by turns with the build before lines of progress; needs no lab
   real        resize a job that really trains, 2→3→1→3→4→2, on a real node (needs root)
   slow        change the size of such a job while its ranks start slowly (needs root)
   spot        play a trace of machines that are taken away to a static job, to v0.3.0 and to us

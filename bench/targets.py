@@ -25,3 +25,5 @@ POD_EVENT = Target(limit=30)
 REVIEWS = Target(limit=2_000, floor=True)
 # Time that the webhook adds to the 99th percentile of requests. Milliseconds.
 ADDED = Target(limit=10)
+# CPU of a look into a worker that tells how far it is, more than that of the build before. Percent.
+MORE_OF_A_LOOK = Target(limit=5)
