@@ -46,7 +46,7 @@ async def look(prober: Prober, answer: str, count: int) -> str:
     began = time.process_time()
     for number in range(count // OF_A_JOB):
         prober.begin(*job(answer, number, OF_A_JOB))
-    while prober._asking:  # noqa: SLF001 - it has no public name
+    while prober._asking:  # noqa: ASYNC110, SLF001 - it has no public name
         await asyncio.sleep(POLL)
     spent = time.process_time() - began
     probes = [probe for pods in prober.jobs.values() for _, probe in pods.values()]

@@ -154,12 +154,26 @@ class MpiTraining:
     @classmethod
     @contextmanager
     def begun(
-        cls, made: Mpi, cluster: Cluster, namespace: str, folder: Path, *, size: int
+        cls,
+        made: Mpi,
+        cluster: Cluster,
+        namespace: str,
+        folder: Path,
+        *,
+        size: int,
+        work_seconds: float = 0.0,
     ) -> Iterator["MpiTraining"]:
-        """Create the job, and wait until all its ranks step."""
+        """Create the job, and wait until all its ranks step; work_seconds: of CPU in each step."""
         job = TrainingJob(cluster=cluster, namespace=namespace)
         state = _folder(folder, "state")
-        text = manifest(made, state, size=size, step_seconds=STEP_SECONDS, save_every=SAVE_EVERY)
+        text = manifest(
+            made,
+            state,
+            size=size,
+            step_seconds=STEP_SECONDS,
+            save_every=SAVE_EVERY,
+            work_seconds=work_seconds,
+        )
         cluster.kubectl("-n", namespace, "create", "-f", "-", stdin=yaml.safe_dump(text))
         said = Said(job=job, folder=folder)
         with ExitStack() as stack:

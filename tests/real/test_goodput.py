@@ -18,7 +18,7 @@ import pytest
 from lab.cluster import Cluster
 from lab.replicas import Controller
 from lab.training import log as training
-from lab.training.job import TrainingJob
+from lab.training.job import TrainingJob, example
 from lab.training.mpi.job import MPIS, Mpi, Said
 from mpijob_elastic import names
 from tests.real.allocated import Allocated
@@ -34,11 +34,13 @@ TRAINS = 35.0
 # Shares by which the figures may differ.
 ALLOCATED_WITHIN, KEPT_WITHIN = 0.01, 0.02
 PATIENCE = 240.0
-_SECONDS = re.compile(r'^mpijob_elastic_worker_seconds_total\{bucket="(\w+)"\} (\S+)$', re.MULTILINE)
+_SECONDS = re.compile(
+    r'^mpijob_elastic_worker_seconds_total\{bucket="(\w+)"\} (\S+)$', re.MULTILINE
+)
 COMMIT = {"STEP_SECONDS": "0.25", "COMMIT_STEPS": "8", "MAX_STEPS": "1000000"}
 ENDLESS = {**COMMIT, "TARGET_STEPS": "1000000"}
-# Steps after the job was resumed: the example keeps nothing on a disk, and begins anew.
-LAST = "200"
+# Resumed, the example begins anew, because it keeps nothing on a disk.
+SHORT = {**COMMIT, "TARGET_STEPS": "240"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +73,11 @@ def counted(controller: Controller) -> dict[str, float]:
 
 
 def spent(
-    controller: Controller, job: TrainingJob, held: Allocated, before: Mapping[str, float], own: Share
+    controller: Controller,
+    job: TrainingJob,
+    held: Allocated,
+    before: Mapping[str, float],
+    own: Share,
 ) -> Figures:
     """Return the figures of a job that has ended; it is deleted."""
     ended = ended_at(job)
@@ -181,6 +187,9 @@ class Horovod:
             patience=PATIENCE,
         )
         self.followed.close()
+        manifest = example()
+        manifest["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 1
+        self.job.create(SHORT, manifest=manifest)
         resumed = time.time()
         self._suspend("false")
         self.follow()
@@ -204,7 +213,7 @@ def test_of_a_job_of_elastic_horovod(
     job = TrainingJob(cluster=cluster, namespace=namespace)
     with Allocated.watched(job) as held, ExitStack() as followed:
         run = Horovod(job=job, said=Said(job=job, folder=tmp_path), followed=followed)
-        job.create({**COMMIT, "TARGET_STEPS": LAST_STEP})
+        job.create(ENDLESS)
         run.follow()
         run.trains(2, since=0)
         run.resized(3)

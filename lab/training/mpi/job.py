@@ -73,10 +73,21 @@ MPIS = (
 
 
 def manifest(
-    made: Mpi, state: Path, *, size: int, step_seconds: float, save_every: int
+    made: Mpi,
+    state: Path,
+    *,
+    size: int,
+    step_seconds: float,
+    save_every: int,
+    work_seconds: float = 0.0,
 ) -> dict[str, Any]:
     """Return an MPIJob that elastic.sh drives; all workers see the folder `state` of the nodes."""
-    program = (*PROGRAM, "--step-seconds", f"{step_seconds}", "--save-every", f"{save_every}")
+    program = (
+        *PROGRAM,
+        *("--step-seconds", f"{step_seconds}"),
+        *("--save-every", f"{save_every}"),
+        *("--work-seconds", f"{work_seconds}"),
+    )
     return _job(
         made,
         state,

@@ -68,12 +68,20 @@ def save(path: Path, state: dict[str, int]) -> None:
     new.replace(path)
 
 
+def work(seconds: float) -> None:
+    """Need so much time of a core."""
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+
 def main() -> int:
     """Step until a signal comes or the work is done."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--state", type=Path, required=True)
     parser.add_argument("--step-seconds", type=float, default=0.25)
     parser.add_argument("--save-every", type=int, default=20)
+    parser.add_argument("--work-seconds", type=float, default=0.0, help="of CPU in each step")
     given = parser.parse_args()
     saved = given.state / "saved.json"
     tell("start", pid=os.getpid())
@@ -84,6 +92,7 @@ def main() -> int:
     progress.begin()
     while not leaves:
         began = time.time()
+        work(given.work_seconds)
         time.sleep(given.step_seconds)
         finish = RANK == 0 and (given.state / "finish").exists()
         own = time.time() - began
