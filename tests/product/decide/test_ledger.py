@@ -9,8 +9,8 @@ from msgspec import structs
 from mpijob_elastic.decide import ledger
 from mpijob_elastic.model.goodput import Buckets, Ledger, Spent
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.memory import Left, Memory
-from mpijob_elastic.model.pod import Probe, pod_fingerprint, pod_key
+from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint, pod_key
+from mpijob_elastic.model.pod import Probe
 from mpijob_elastic.model.progress import ProgressLine
 from mpijob_elastic.model.requests import UNIT
 from tests.builders import NOW, but, config, job, pods, worker

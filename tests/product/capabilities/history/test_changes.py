@@ -621,11 +621,10 @@ def test_the_message_says_what_a_scale_out_has_cost() -> None:
     world.rest()
     assert world.costs == []
     world.later(edited + 40.0 - world.now)
-    ring = {"since": 7.0, "ranks": 3}
-    world.tell(0, 1, kept=3500.0 + 24.0 + 7.0, **ring)
+    world.tell(0, 1, since=7.0, ranks=3, kept=3500.0 + 24.0 + 7.0)
     world.rest()
     assert world.told == ["user kubectl-edit 2→3 20 -"]
-    world.tell(2, kept=7.0, first=world.now - 7.0, **ring)
+    world.tell(2, since=7.0, ranks=3, kept=7.0, first=world.now - 7.0)
     world.rest()
     assert world.told == ["user kubectl-edit 2→3 20 33"]
     assert (world.last.repeated, world.last.lost) == (0, 2 * 9.0 + 33.0)
