@@ -1,8 +1,8 @@
 """The image `horovod-elastic-pytorch`: Elastic Horovod with PyTorch on CPUs, and the example that trains.
 
 Made from the files of its Dockerfile in docs/examples/elastic-pytorch: the packages into one layer;
-Horovod, compiled in a root that is thrown away, into the second; train.py, which changes often,
-into the third.
+Horovod, compiled in a root that is thrown away, into the second; train.py and progress.py, which
+change often, into the third.
 """
 
 import sys
@@ -27,6 +27,8 @@ REQUIREMENTS, INSTALL, TRAIN = (
     FOLDER / "install-horovod.sh",
     FOLDER / "train.py",
 )
+# What train.py imports.
+PROGRESS = FOLDER.parent / "progress.py"
 
 
 def artifact() -> Artifact:
@@ -35,7 +37,7 @@ def artifact() -> Artifact:
         name=NAME,
         doing="packing the image",
         seconds=20,
-        recipe=(TRAIN.read_text(), REFERENCE, repr(SETTINGS)),
+        recipe=(TRAIN.read_text(), PROGRESS.read_text(), REFERENCE, repr(SETTINGS)),
         needs=(_packages(), _horovod()),
         make=_pack,
     )
@@ -43,7 +45,13 @@ def artifact() -> Artifact:
 
 def _pack(making: Making) -> None:
     examples = making.folder / "examples.tar"
-    write_layer(examples, {"examples/train.py": File(content=TRAIN)})
+    write_layer(
+        examples,
+        {
+            "examples/train.py": File(content=TRAIN),
+            "examples/progress.py": File(content=PROGRESS),
+        },
+    )
     layers = [*making.needs.values(), examples]
     write_image(making.target, reference=REFERENCE, layers=layers, settings=SETTINGS)
 

@@ -23,6 +23,8 @@ REFERENCE = f"{NAME}:{VERSION}"
 ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "lab" / "training" / "mpi" / "train.py"
 PROGRAM_IN_IMAGE = "/examples/train.py"
+# What the program imports.
+PROGRESS = ROOT / "docs" / "examples" / "progress.py"
 REQUIREMENTS = tuple(
     ROOT / "requirements" / f"{name}.txt" for name in ("open-mpi", "mpich", "mpi4py")
 )
@@ -42,7 +44,7 @@ def artifact() -> Artifact:
         name=NAME,
         doing="packing the image of MPI",
         seconds=20,
-        recipe=(PROGRAM.read_text(), REFERENCE, repr(SETTINGS)),
+        recipe=(PROGRAM.read_text(), PROGRESS.read_text(), REFERENCE, repr(SETTINGS)),
         needs=(_packages(), _wheels()),
         make=_pack,
     )
@@ -50,7 +52,13 @@ def artifact() -> Artifact:
 
 def _pack(making: Making) -> None:
     program = making.folder / "program.tar"
-    write_layer(program, {PROGRAM_IN_IMAGE[1:]: File(content=PROGRAM)})
+    write_layer(
+        program,
+        {
+            PROGRAM_IN_IMAGE[1:]: File(content=PROGRAM),
+            "examples/progress.py": File(content=PROGRESS),
+        },
+    )
     layers = [*making.needs.values(), program]
     write_image(making.target, reference=REFERENCE, layers=layers, settings=SETTINGS)
 

@@ -29,7 +29,7 @@ _LAUNCHED = re.compile(r"start worker process: (\S+)\[\d+\]")
 class Told(msgspec.Struct, frozen=True, kw_only=True):
     """A line of train.py; times in seconds since the epoch.
 
-    `hosts`: of all ranks, by rank; only of a step.
+    Only of a step: `hosts`: of all ranks, by rank; `began`: its begin; `saved`: it is saved next.
     """
 
     event: str
@@ -39,6 +39,8 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     step: int = 0
     hosts: tuple[str, ...] = ()
+    began: float = 0.0
+    saved: bool = False
     loss: float = 0.0
     reached: bool = False
 

@@ -25,6 +25,7 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+from progress import Progress
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
@@ -69,6 +70,7 @@ def meet() -> None:
         "MASTER_PORT": str(port),
         "RANK": str(world.rank),
         "WORLD_SIZE": str(world.size),
+        "LOCAL_RANK": str(world.Split_type(MPI.COMM_TYPE_SHARED).rank),
     }
 
 
@@ -99,6 +101,7 @@ def save(step: int, model: torch.nn.Module, optimizer: torch.optim.Optimizer) ->
             {"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()}, new
         )
         new.rename(CHECKPOINT)
+    dist.barrier()
 
 
 def is_asked(asked: threading.Event) -> bool:
@@ -132,28 +135,35 @@ def main() -> None:
         optimizer.load_state_dict(found["optimizer"])
     parallel = DistributedDataParallel(model)
     tell("start", step=step)
+    progress = Progress(STEPS, writes=os.environ.get("LOCAL_RANK", "0") == "0")
+    progress.begin()
     while step < STEPS:
-        began = time.monotonic()
-        own = share(step)
+        began, began_at = time.monotonic(), time.time()
+        mine = share(step)
         optimizer.zero_grad()
-        error = functional.cross_entropy(parallel(inputs[own]), labels[own])
+        error = functional.cross_entropy(parallel(inputs[mine]), labels[mine])
+        # DDP's allreduce is part of backward().
+        own = time.monotonic() - began
         error.backward()
         optimizer.step()
         step, loss = step + 1, error.item()
         time.sleep(max(0.0, began + STEP_SECONDS - time.monotonic()))
+        size = dist.get_world_size()
+        progress.step(step, samples=BATCH, ranks=size, began=began_at, own=own)
         if dist.get_rank() == 0:
             tell("step", step=step, loss=round(loss, 4))
         # (5) The signal comes to each rank at another time, so the ranks agree on the step after
         # which they save. Then all end with 0.
         if is_asked(asked):
             save(step, model, optimizer)
-            dist.barrier()
+            progress.saved()
             return
         if step % SAVE_STEPS == 0:
             save(step, model, optimizer)
+            progress.saved()
     # A start after this one does no step, and ends with 0 at once.
     save(step, model, optimizer)
-    dist.barrier()
+    progress.saved()
     tell("end", step=step, loss=round(loss, 4))
 
 

@@ -23,6 +23,7 @@ import time
 from pathlib import Path
 
 from mpi4py import MPI
+from progress import Progress
 
 CHECKPOINT = Path(os.environ.get("CHECKPOINT", "/work/checkpoint.json"))
 STEPS = int(os.environ.get("STEPS", "400"))
@@ -65,10 +66,11 @@ def save(step: int, weights: list[float]) -> None:
         new = CHECKPOINT.with_suffix(".new")
         new.write_text(json.dumps({"step": step, "weights": weights}))
         new.rename(CHECKPOINT)
+    WORLD.Barrier()
 
 
-def learn(step: int, weights: list[float]) -> tuple[list[float], float]:
-    """Do one step; return the new weights and the loss."""
+def learn(step: int, weights: list[float]) -> tuple[list[float], float, float]:
+    """Do one step; return the new weights, the loss, and the seconds without other ranks."""
     began = time.monotonic()
     sums = [0.0, 0.0, 0.0, 0.0]
     # (2) The samples of a step are shared out among the ranks that there are now.
@@ -77,11 +79,13 @@ def learn(step: int, weights: list[float]) -> tuple[list[float], float]:
         error = weights[0] * x + weights[1] * y + weights[2] - height
         for place, part in enumerate((error * x, error * y, error, error * error)):
             sums[place] += part
+    own = time.monotonic() - began
     sums = [WORLD.allreduce(part) for part in sums]
     time.sleep(max(0.0, began + STEP_SECONDS - time.monotonic()))
-    return [
+    weights = [
         weight - RATE * 2 * part / BATCH for weight, part in zip(weights, sums, strict=False)
-    ], sums[3] / BATCH
+    ]
+    return weights, sums[3] / BATCH, own
 
 
 def main() -> None:
@@ -92,21 +96,28 @@ def main() -> None:
     signal.signal(signal.SIGUSR1, lambda *_: asked.set())
     step, weights = load()
     tell("start", step=step)
+    writes = WORLD.Split_type(MPI.COMM_TYPE_SHARED).rank == 0
+    progress = Progress(STEPS, writes=writes)
+    progress.begin()
     while step < STEPS:
-        weights, loss = learn(step, weights)
+        began = time.time()
+        weights, loss, own = learn(step, weights)
         step += 1
+        progress.step(step, samples=BATCH, ranks=WORLD.size, began=began, own=own)
         if WORLD.rank == 0:
             tell("step", step=step, loss=round(loss, 6))
         # (4) The signal comes to each rank at another time, so the ranks agree on the step after
         # which they save. Then all end with 0.
         if WORLD.allreduce(asked.is_set(), MPI.LOR):
             save(step, weights)
-            WORLD.Barrier()
+            progress.saved()
             return
         if step % SAVE_STEPS == 0:
             save(step, weights)
+            progress.saved()
     # A start after this one does no step, and ends with 0 at once.
     save(step, weights)
+    progress.saved()
     tell("end", step=step, weights=[round(weight, 4) for weight in weights])
 
 

@@ -11,7 +11,7 @@ their defaults:
     STEP_SECONDS=0     a step takes at least this long, to simulate a larger model
 
 The output is one JSON object per line: each rank prints its start and its end, rank 0 prints each
-step.
+step: `began` and `time` are its begin and its end, `saved` tells whether it is committed.
 """
 
 import json
@@ -22,6 +22,7 @@ import time
 
 import horovod.torch as hvd
 import torch
+from progress import Progress
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -72,22 +73,25 @@ def finished(state: hvd.elastic.TorchState) -> bool:
     return state.step >= MAX_STEPS or (state.step >= TARGET_STEPS and reached(state))
 
 
-def learn(state: hvd.elastic.TorchState, inputs: torch.Tensor, labels: torch.Tensor) -> None:
-    """Do one step."""
+def learn(state: hvd.elastic.TorchState, inputs: torch.Tensor, labels: torch.Tensor) -> float:
+    """Do one step; return the seconds before the ranks wait for one another."""
     began = time.monotonic()
     state.optimizer.zero_grad()
     loss = functional.cross_entropy(state.model(inputs), labels)
     loss.backward()
+    own = time.monotonic() - began
     state.optimizer.step()
     state.loss = 0.9 * state.loss + 0.1 * hvd.allreduce(loss.detach(), name="loss").item()
     state.step += 1
     time.sleep(max(0.0, began + STEP_SECONDS - time.monotonic()))
+    return own
 
 
 # (1) Horovod calls this again after each change of the hosts, with the state of the last commit.
 @hvd.elastic.run
-def train(state: hvd.elastic.TorchState, data: TensorDataset) -> None:
+def train(state: hvd.elastic.TorchState, data: TensorDataset, progress: Progress) -> None:
     """Train until it is finished."""
+    progress.begin()
     hosts = hvd.allgather_object(HOST)
     while not finished(state):
         # (2) The sampler distributes the samples that are left in this epoch over the current
@@ -95,7 +99,10 @@ def train(state: hvd.elastic.TorchState, data: TensorDataset) -> None:
         for index, (inputs, labels) in enumerate(
             DataLoader(data, BATCH_SIZE, sampler=state.sampler)
         ):
-            learn(state, inputs, labels)
+            began, size = time.time(), hvd.size()
+            own = learn(state, inputs, labels)
+            progress.step(state.step, samples=BATCH_SIZE * size, ranks=size, began=began, own=own)
+            saves = finished(state) or state.step % COMMIT_STEPS == 0
             state.sampler.record_batch(index, BATCH_SIZE)
             if hvd.rank() == 0:
                 tell(
@@ -104,11 +111,15 @@ def train(state: hvd.elastic.TorchState, data: TensorDataset) -> None:
                     epoch=state.epoch,
                     hosts=hosts,
                     loss=round(state.loss, 4),
+                    began=round(began, 3),
+                    saved=saves,
                 )
+            if saves:
+                progress.saved()
             if finished(state):
                 return
             # (3) Ranks can join and leave only here, so commit every few seconds.
-            if state.step % COMMIT_STEPS == 0:
+            if saves:
                 state.commit()
         state.epoch += 1
         state.sampler.set_epoch(state.epoch)
@@ -134,7 +145,7 @@ def main() -> int:
     # (5) When hosts only leave, Horovod sends no state, so without this the sampler would not
     # notice.
     state.register_reset_callbacks([sampler.reset])
-    train(state, data)
+    train(state, data, Progress(TARGET_STEPS, writes=hvd.local_rank() == 0))
     tell("end", step=state.step, loss=round(state.loss, 4), reached=reached(state))
     return 0 if reached(state) else 1
 

@@ -7,7 +7,8 @@ of that step, and all end with 0. Rank 0 also saves every --save-every steps. Th
 from what was saved. A file `finish` in the state's folder ends the program for good: each start
 after that ends with 0 at once.
 
-It prints one JSON object per line: each rank prints its start and its end, rank 0 prints each step.
+It prints one JSON object per line: each rank prints its start and its end, rank 0 prints each step:
+`began` and `time` are its begin and its end, `saved` tells that it is saved right after.
 """
 
 import argparse
@@ -25,6 +26,7 @@ asked: list[int] = []
 signal.signal(signal.SIGUSR1, lambda number, _: asked.append(number))
 
 from mpi4py import MPI  # noqa: E402
+from progress import Progress  # noqa: E402
 
 RANKS = MPI.COMM_WORLD
 RANK, SIZE, HOST = RANKS.rank, RANKS.size, socket.gethostname()
@@ -78,18 +80,26 @@ def main() -> int:
     hosts = RANKS.allgather(HOST)
     state = RANKS.bcast(load(saved) if RANK == 0 else None)
     leaves = finished = bool(state["finished"])
+    progress = Progress(writes=RANKS.Split_type(MPI.COMM_TYPE_SHARED).rank == 0)
+    progress.begin()
     while not leaves:
+        began = time.time()
         time.sleep(given.step_seconds)
         finish = RANK == 0 and (given.state / "finish").exists()
+        own = time.time() - began
         stops, finished = any_rank(bool(asked), finish)
         leaves = stops or finished
         state = {"step": state["step"] + 1, "finished": int(finished)}
+        progress.step(state["step"], samples=SIZE, ranks=SIZE, began=began, own=own)
+        saves = leaves or state["step"] % given.save_every == 0
         if RANK == 0:
-            tell("step", step=state["step"], hosts=hosts)
-            if leaves or state["step"] % given.save_every == 0:
-                save(saved, state)
-    # No rank ends before the state is on the disk.
-    RANKS.Barrier()
+            tell("step", step=state["step"], hosts=hosts, began=round(began, 3), saved=saves)
+        if saves and RANK == 0:
+            save(saved, state)
+        if saves:
+            # No rank goes on or ends before the state is on the disk.
+            RANKS.Barrier()
+            progress.saved()
     tell("end", step=state["step"], reached=finished)
     return 0
 
