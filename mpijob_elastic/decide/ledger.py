@@ -41,7 +41,7 @@ def following(before: Ledger | None, view: JobView, *, now: float) -> Ledger:
         past=past,
         spans=spans,
         rates=_rates(view, ledger.rates, spans),
-        in_gpus=bool(view.facts.devices),
+        in_gpus=ledger.in_gpus,
     )
     return ledger if new == ledger else new
 
