@@ -34,7 +34,7 @@ def following(before: Ledger | None, view: JobView, *, now: float) -> Ledger:
     spans = dict(ledger.spans)
     there = _see_pods(view, spans, is_followed=is_followed)
     _end_others(spans, there, gone_at=now)
-    _end_all(spans, view.over_at)
+    _end_all(spans, view.over_at, in_order=_has_succeeded(view))
     past = _settle(spans, there, ledger.past, now=now)
     new = Ledger(
         uid=view.ref.uid,
@@ -53,7 +53,9 @@ def spent(view: JobView, published: Collection[str], *, now: float) -> Spent | N
         return view.memory.spent
     past = ledger.past
     for span in _off_the_list(view, ledger, published):
-        left = span if span.unlisted_at is not None else replace(span, unlisted_at=now)
+        left = span
+        if span.unlisted_at is None:
+            left = replace(span, unlisted_at=now, in_order=span.gone_at is None)
         past = past.plus(buckets(left, now=now))
     return Spent(buckets=past, rates={str(size): rate for size, rate in ledger.rates.items()})
 
@@ -137,7 +139,7 @@ def _listed(view: JobView, worker: Worker, span: Span) -> Span:
     if span.listed_at is None:
         return replace(span, listed_at=max(view.memory.added_at, span.bound_at))
     if span.unlisted_at is not None:
-        return replace(span, unlisted_at=None)
+        return replace(span, unlisted_at=None, in_order=False)
     return span
 
 
@@ -147,7 +149,8 @@ def _unlisted(view: JobView, worker: Worker, span: Span) -> Span:
     left_at = _left_at(view, worker)
     if left_at is None:
         left_at = view.memory.removed_at
-    return replace(span, unlisted_at=left_at)
+    in_order = not worker.terminated and not worker.facts.node_gone_at
+    return replace(span, unlisted_at=left_at, in_order=in_order)
 
 
 def _left_at(view: JobView, worker: Worker) -> float | None:
@@ -179,13 +182,21 @@ def _end_others(spans: dict[str, Span], there: Collection[str], *, gone_at: floa
             spans[key] = replace(span, gone_at=gone_at)
 
 
-def _end_all(spans: dict[str, Span], over_at: float | None) -> None:
+def _end_all(spans: dict[str, Span], over_at: float | None, *, in_order: bool) -> None:
     """Note that the job has ended: pods that stay count no more."""
     if over_at is None:
         return
     for key, span in spans.items():
         if span.gone_at is None:
-            spans[key] = replace(span, gone_at=max(over_at, span.bound_at))
+            gone_at = max(over_at, span.bound_at)
+            spans[key] = replace(span, gone_at=gone_at, in_order=span.in_order or in_order)
+
+
+def _has_succeeded(view: JobView) -> bool:
+    """Tell whether the training has ended well, by the status or, before it, the launcher."""
+    if view.launcher is not None and view.launcher.facts.phase == "Succeeded":
+        return True
+    return view.facts.succeeded_at is not None
 
 
 def _settle(

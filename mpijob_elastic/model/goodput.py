@@ -65,6 +65,9 @@ class Buckets(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 NAMES = Buckets.__struct_fields__
+# Seconds after its last look in which a rank that leaves in order has trained on. A look that was
+# due by then has failed.
+TRUSTED_FOR = 45.0
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -97,6 +100,9 @@ class Span(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     line: ProgressLine | None = None
     #: The last line of the ring before.
     before: ProgressLine | None = None
+    #: It left the list, or its job ended, as planned: its rank trained on until then, and saved its
+    #: steps.
+    in_order: bool = False
     #: Looks in a row that have found its rank slower than the others.
     slow: int = 0
 
@@ -159,11 +165,20 @@ def _without_rank(span: Span, begin: float, end: float) -> Buckets:
 
 def _training(span: Span, line: ProgressLine, seconds: float) -> dict[str, float]:
     """Return the buckets of the seconds in a ring; whatever a line says, they add up."""
-    # Nobody will save the steps of a pod that is gone.
-    is_over = span.gone_at is not None
-    kept = min(line.kept if is_over else line.done, seconds)
-    repeated = min(line.repeated + (line.open if is_over else 0.0), seconds - kept)
+    done, lost = line.done, line.repeated
+    if span.in_order and line.alive:
+        done += _since_the_look(line, line.first + seconds)
+    elif span.gone_at is not None:  # nobody will save its last steps
+        done, lost = line.kept, line.repeated + line.open
+    kept = min(done, seconds)
+    repeated = min(lost, seconds - kept)
     return {"kept": kept, "repeated": repeated, "stalled": seconds - kept - repeated}
+
+
+def _since_the_look(line: ProgressLine, until: float) -> float:
+    """Return the seconds from the last look until the rank left, if a look was not due yet."""
+    seconds = until - line.at
+    return seconds if seconds <= TRUSTED_FOR else 0.0
 
 
 def _weighed(span: Span, **seconds: float) -> Buckets:

@@ -115,7 +115,7 @@ def test_a_worker_that_leaves_is_counted_until_its_pod_is_gone() -> None:
     life.look(NOW + 4)
     found = life.look(NOW + 9, workers=life.view.workers[:1])
     spent = total(found, NOW + 9)
-    assert (spent.leaving, spent.stalled) == (8.0, 1.0)
+    assert (spent.leaving, spent.stalled, spent.kept) == (8.0, 0.0, 1901.0)
     assert found.spans[key(1)].gone_at == NOW + 9
 
 
@@ -167,7 +167,7 @@ def test_a_suspended_job_keeps_its_account_through_a_restart() -> None:
     life.leave(1, at=NOW + 1)
     life.look(NOW + 5, workers=())
     after = total(life.restart(NOW + 500), NOW + 500)
-    assert after == Buckets(starting=40.0, joining=60.0, kept=1900.0, stalled=2.0)
+    assert after == Buckets(starting=40.0, joining=60.0, kept=1902.0)
 
 
 def test_a_job_that_has_ended_counts_no_more() -> None:
@@ -176,6 +176,34 @@ def test_a_job_that_has_ended_counts_no_more() -> None:
     facts = structs.replace(life.view.facts, finished=True, ended_at=NOW + 2)
     found = life.look(NOW + 60, facts=facts)
     assert found.total(now=NOW + 60).allocated == pytest.approx(2 * 1002.0)
+
+
+@pytest.mark.parametrize(
+    ("succeeded_at", "kept", "lost"),
+    [
+        pytest.param(NOW + 2, 1904.0, 0.0, id="well"),
+        pytest.param(None, 1700.0, 200.0, id="as a failure"),
+    ],
+)
+def test_steps_after_the_last_look_count_if_the_job_ends_well(
+    succeeded_at: float | None, kept: float, lost: float
+) -> None:
+    life = followed()
+    life.tell(NOW, kept=850.0, open=100.0)
+    facts = structs.replace(
+        life.view.facts, finished=True, ended_at=NOW + 2, succeeded_at=succeeded_at
+    )
+    spent = life.look(NOW + 3, facts=facts).total(now=NOW + 3)
+    assert (spent.kept, spent.repeated) == (kept, lost)
+
+
+def test_a_worker_whose_node_is_gone_did_not_leave_in_order() -> None:
+    life = followed()
+    life.tell(NOW)
+    lost = but(life.view.workers[1], node_gone_at=NOW)
+    life.look(NOW, workers=(life.view.workers[0], lost))
+    life.leave(1, at=NOW + 1)
+    assert not life.look(NOW + 1).spans[key(1)].in_order
 
 
 def test_a_new_job_of_the_name_begins_at_nothing() -> None:

@@ -66,6 +66,34 @@ CASES = {
         ),
         spent(starting=10, joining=20, kept=700, repeated=70, stalled=50),
     ),
+    "it leaves in order some time after the last look": (
+        span(
+            listed_at=110.0,
+            unlisted_at=920.0,
+            gone_at=930.0,
+            in_order=True,
+            line=line(at=900.0, first=130.0, kept=700.0, open=70.0),
+        ),
+        spent(starting=10, joining=20, kept=790, leaving=10),
+    ),
+    "it leaves in order, and no look has come for long": (
+        span(**TRAINS, unlisted_at=980.0, gone_at=990.0, in_order=True),
+        spent(starting=10, joining=20, kept=770, stalled=80, leaving=10),
+    ),
+    "it leaves in order without a rank": (
+        span(
+            listed_at=110.0,
+            unlisted_at=920.0,
+            gone_at=930.0,
+            in_order=True,
+            line=line(at=900.0, first=130.0, kept=700.0, open=70.0, alive=False),
+        ),
+        spent(starting=10, joining=20, kept=700, repeated=70, stalled=20, leaving=10),
+    ),
+    "the training has ended well": (
+        span(listed_at=110.0, gone_at=920.0, in_order=True, line=line(at=900.0, first=130.0)),
+        spent(starting=10, joining=20, kept=790),
+    ),
     "it was never listed": (span(gone_at=400.0), spent(useless=300)),
     "it was listed in vain": (
         span(listed_at=110.0, unlisted_at=500.0, gone_at=600.0),
