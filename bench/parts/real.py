@@ -121,7 +121,10 @@ def _figures(*, ours: Sequence[Round], peer: Sequence[Round]) -> list[Figure]:
 
 def _notes(peer: Sequence[Round]) -> list[str]:
     """Return what a reader must know about the figures."""
-    begun = "Real pods and Elastic Horovod: steps of 0.25 s, a commit every 4. Times count from the edit's arrival."
+    begun = (
+        "Real pods and Elastic Horovod: steps of 0.25 s, a commit every 4. Times count from the "
+        f"edit's arrival. Lost worker-seconds of a change without training count for {LIMIT:.0f} s."
+    )
     return (
         [begun, f"The peer ran one round, with {LIMIT:.0f} s for each change."] if peer else [begun]
     )
@@ -144,6 +147,8 @@ def _change(index: int, title: str, ours: Sequence[Round], peer: Sequence[Round]
             targets.TRAINED.get(title),
         ),
         figure("longest time without a step", lambda course: course.pause),
+        figure("worker-seconds lost until that first step", lambda course: course.lost),
+        figure("of these the limit: imports, one forming", lambda course: course.limit or None),
     ]
 
 

@@ -2,11 +2,12 @@
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench import jobs
 from bench.audit import Write
+from lab.training.allocated import Allocated
 from lab.training.job import NAME, workers
 from lab.training.log import Told, first_with, longest_pause
 from mpijob_elastic import names
@@ -58,7 +59,9 @@ class Course:
 
     visible: from the last write of the host list until the launcher saw it. listed: from the edit
     until then. trained: from the edit to the first step of all ranks. pause: the longest time
-    without a step until then.
+    without a step until then. lost: worker-seconds from the edit to that first step in which no
+    step was done, or until now if there is none. limit: the same if nothing but one import of each
+    new rank and one forming of the ring were lost; 0 until that is known.
     """
 
     title: str
@@ -66,6 +69,8 @@ class Course:
     listed: float | None
     trained: float | None
     pause: float
+    lost: float = 0.0
+    limit: float = 0.0
 
 
 def course(
@@ -93,6 +98,36 @@ def course(
         trained=trained.time - edited if trained else None,
         pause=longest_pause([*before, *during]),
     )
+
+
+def lost(held: Allocated, steps: Sequence[Told], *, edited: float, until: float) -> float:
+    """Return the worker-seconds between two times in which no step was done that counts."""
+    done = 0.0
+    least = float("inf")
+    for step in reversed(steps):
+        counts = step.step < least
+        least = min(least, step.step)
+        if counts:
+            done += step.size * max(0.0, min(step.time, until) - max(step.began, edited))
+    return held.seconds(since=edited, until=until) - done
+
+
+def limited(courses: Sequence[Course], *, imports: float) -> list[Course]:
+    """Return the courses with their limits; imports: seconds that a rank imports.
+
+    How long a ring forms tells the shortest pause of a change that adds no rank.
+    """
+    sizes = [tuple(map(int, one.title.split("→"))) for one in courses]
+    pauses = [
+        one.pause
+        for one, (old, new) in zip(courses, sizes, strict=True)
+        if new < old and one.trained is not None
+    ]
+    if not pauses:
+        return list(courses)
+    forming = min(pauses)
+    limits = [max(0, new - old) * imports + new * forming for old, new in sizes]
+    return [replace(one, limit=limit) for one, limit in zip(courses, limits, strict=True)]
 
 
 def _published(writes: Sequence[Write], *, edited: float, seen: float) -> float:

@@ -5,15 +5,16 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
 from bench.audit import Tail
-from bench.real.timeline import LOOP, Course, course, sights
+from bench.real.timeline import LOOP, Course, course, limited, lost, sights
 from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.processes import spawn
+from lab.training.allocated import Allocated
 from lab.training.job import NAME, TrainingJob, workers
 from lab.training.log import KILLED, Log, first_with, parse
 from mpijob_elastic import names
@@ -25,6 +26,13 @@ POLL = 0.25
 # Seconds after each change, so that the next starts at rest: a discovery period and the last pod's
 # end.
 REST = 4.0
+# Prints the seconds that a rank needs before it can meet the others.
+IMPORT = """
+import time
+began = time.monotonic()
+import horovod.torch
+print(time.monotonic() - began)
+"""
 ENVIRONMENT = {
     "TARGET_STEPS": "1000000",
     "MAX_STEPS": "1000000",
@@ -58,18 +66,29 @@ def run(cluster: Cluster, namespace: str) -> Round:
         with (
             _followed(job, printed, "logs", "--follow", launcher),
             _followed(job, seen, "exec", launcher, "--", *loop),
+            Allocated.watched(job) as held,
         ):
             _await(
                 "training begins",
                 lambda: first_with(log().steps, size=SIZES[0], since=0) is not None,
             )
-            courses = [_change(job, old, new, log, seen) for old, new in pairwise(SIZES)]
+            courses = [_change(job, old, new, log, seen, held) for old, new in pairwise(SIZES)]
             told = log()
+            worker = ("exec", workers(1)[0], "-n", namespace, "--", "python3", "-c", IMPORT)
+            imports = float(cluster.kubectl(*worker))
     killed = sum(code == KILLED for code in told.exits)
+    courses = limited(courses, imports=imports)
     return Round(courses=courses, killed=killed, blacklisted=len(told.blacklisted))
 
 
-def _change(job: TrainingJob, old: int, new: int, log: Callable[[], Log], seen: Path) -> Course:
+def _change(
+    job: TrainingJob,
+    old: int,
+    new: int,
+    log: Callable[[], Log],
+    seen: Path,
+    held: Allocated,
+) -> Course:
     tail = Tail(job.cluster.audit_log)
     job.edit(new)
     edits = [
@@ -94,8 +113,11 @@ def _change(job: TrainingJob, old: int, new: int, log: Callable[[], Log], seen: 
     deadline = time.monotonic() + LIMIT
     while not over() and time.monotonic() < deadline:
         time.sleep(POLL)
+    given_up_at = time.time()
     time.sleep(REST)
-    return now()
+    steps, found = log().steps, now()
+    until = given_up_at if found.trained is None else edited + found.trained
+    return replace(found, lost=lost(held, steps, edited=edited, until=until))
 
 
 def _pods(size: int) -> set[str]:

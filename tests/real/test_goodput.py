@@ -18,10 +18,10 @@ import pytest
 from lab.cluster import Cluster
 from lab.replicas import Controller
 from lab.training import log as training
+from lab.training.allocated import Allocated
 from lab.training.job import TrainingJob, example
 from lab.training.mpi.job import MPIS, Mpi, Said
 from mpijob_elastic import names
-from tests.real.allocated import Allocated
 from tests.real.kept_from_log import Share, shares, total
 from tests.real.losses import Loss
 from tests.real.mpi import MpiTraining

@@ -55,12 +55,12 @@ class Allocated:
             watch.wait()
             reader.join()
 
-    def seconds(self, *, until: float) -> float:
-        """Return the seconds of all pods together, to their ends or that of the job."""
+    def seconds(self, *, since: float = 0.0, until: float) -> float:
+        """Return the seconds of all pods together between two times."""
         return sum(
-            max(0.0, min(pod.ended or until, until) - pod.bound)
-            for pod in self.pods.values()
-            if pod.bound
+            max(0.0, min(pod.ended or until, until) - max(pod.bound, since))
+            for pod in list(self.pods.values())
+            if pod.bound is not None
         )
 
     def _read(self, output: IO[str]) -> None:
