@@ -64,12 +64,8 @@ class Allocated:
         )
 
     def _read(self, output: IO[str]) -> None:
-        text = ""
         for line in output:
-            text += line
-            if line == "}\n":
-                self._see(json.loads(text), time.time())
-                text = ""
+            self._see(json.loads(line), time.time())
 
     def _see(self, event: dict[str, Any], now: float) -> None:
         pod = event["object"]
