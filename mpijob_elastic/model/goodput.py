@@ -27,6 +27,7 @@ from typing import Annotated
 
 import msgspec
 
+from mpijob_elastic.model.bounds import MOST_INT32
 from mpijob_elastic.model.progress import ProgressLine
 
 # GPU-seconds of a thousand years of 10,000 workers with 16 GPUs: more is not ours.
@@ -246,9 +247,12 @@ class Ledger:
             done = _done_between(span, since, until)
             if done is None:
                 return None
-            seconds += span.weight * max(0.0, _held_between(span, since, until) - done)
+            # Whatever the lines say, no more is lost than was held since the last look before.
+            most = _held_between(span, _looked_before(span, since), until)
+            lost = _within(_held_between(span, since, until) - done, 0.0, most)
+            seconds += span.weight * lost
             steps = max(steps, _repeated_since(span, since))
-        return Loss(seconds=seconds, steps=steps)
+        return Loss(seconds=seconds, steps=min(steps, MOST_INT32))
 
 
 def _sum(first: Buckets, more: Iterable[Buckets]) -> Buckets:
@@ -262,6 +266,11 @@ def _sum(first: Buckets, more: Iterable[Buckets]) -> Buckets:
 def _held_between(span: Span, since: float, until: float) -> float:
     end = until if span.gone_at is None else min(until, span.gone_at)
     return max(0.0, end - max(since, span.bound_at))
+
+
+def _looked_before(span: Span, since: float) -> float:
+    """Return when the last line of the ring before was written, if that was earlier."""
+    return min(since, span.before.at) if span.before else since
 
 
 def _done_between(span: Span, since: float, until: float) -> float | None:
