@@ -193,7 +193,7 @@ class Ledger:
     uid: str
     #: What earlier pods have spent.
     past: Buckets = field(default_factory=Buckets)
-    #: The pods, also those that are gone since a short while, by `Worker.key`.
+    #: The pods, also those that are gone since a short while, by uid.
     spans: Mapping[str, Span] = field(default_factory=dict)
     #: Samples per second at each size, by the number of workers.
     rates: Mapping[int, float] = field(default_factory=dict)
@@ -206,7 +206,7 @@ class Ledger:
         return any(span.line for span in self.spans.values())
 
     def began_before(self, pod: str, at: float) -> bool:
-        """Tell whether the last line of a pod (`Worker.key`) is of a ring that began before."""
+        """Tell whether the last line of a pod (its uid) is of a ring that began before."""
         span = self.spans.get(pod)
         return span is not None and span.line is not None and span.line.since < at
 
@@ -220,7 +220,7 @@ class Ledger:
         return _sum(self.past, (buckets(span, now=now) for span in spans))
 
     def ring_since(self, pods: Iterable[str], *, ranks: int, after: float) -> float | None:
-        """Return when the first step of a ring began that has these pods (`Worker.key`).
+        """Return when the first step of a ring began that has these pods (its uid).
 
         None unless each of them has told of a ring of so many ranks that formed after that time.
         """
