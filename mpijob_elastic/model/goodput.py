@@ -27,6 +27,7 @@ from typing import Annotated
 
 import msgspec
 
+from mpijob_elastic.model.bounds import MOST_INT32
 from mpijob_elastic.model.progress import ProgressLine
 
 # GPU-seconds of a thousand years of 10,000 workers with 16 GPUs: more is not ours.
@@ -207,7 +208,7 @@ class Ledger:
     uid: str
     #: What earlier pods have spent.
     past: Buckets = field(default_factory=Buckets)
-    #: The pods, also those that are gone since a short while, by `Worker.key`.
+    #: The pods, also those that are gone since a short while, by uid.
     spans: Mapping[str, Span] = field(default_factory=dict)
     #: Samples per second at each size, by the number of workers.
     rates: Mapping[int, float] = field(default_factory=dict)
@@ -220,7 +221,7 @@ class Ledger:
         return any(span.line for span in self.spans.values())
 
     def began_before(self, pod: str, at: float) -> bool:
-        """Tell whether the last line of a pod (`Worker.key`) is of a ring that began before."""
+        """Tell whether the last line of a pod (its uid) is of a ring that began before."""
         span = self.spans.get(pod)
         return span is not None and span.line is not None and span.line.since < at
 
@@ -234,7 +235,7 @@ class Ledger:
         return _sum(self.past, (buckets(span, now=now) for span in spans))
 
     def ring_since(self, pods: Iterable[str], *, ranks: int, after: float) -> float | None:
-        """Return when the first step of a ring began that has these pods (`Worker.key`).
+        """Return when the first step of a ring began that has these pods (its uid).
 
         None unless each of them has told of a ring of so many ranks that formed after that time.
         """
@@ -261,9 +262,12 @@ class Ledger:
             done = _done_between(span, since, until)
             if done is None:
                 return None
-            seconds += span.weight * max(0.0, _held_between(span, since, until) - done)
+            # Whatever the lines say, no more is lost than was held since the last look before.
+            most = _held_between(span, _looked_before(span, since), until)
+            lost = _within(_held_between(span, since, until) - done, 0.0, most)
+            seconds += span.weight * lost
             steps = max(steps, _repeated_since(span, since))
-        return Loss(seconds=seconds, steps=steps)
+        return Loss(seconds=seconds, steps=min(steps, MOST_INT32))
 
 
 def _sum(first: Buckets, more: Iterable[Buckets]) -> Buckets:
@@ -277,6 +281,11 @@ def _sum(first: Buckets, more: Iterable[Buckets]) -> Buckets:
 def _held_between(span: Span, since: float, until: float) -> float:
     end = until if span.gone_at is None else min(until, span.gone_at)
     return max(0.0, end - max(since, span.bound_at))
+
+
+def _looked_before(span: Span, since: float) -> float:
+    """Return when the last line of the ring before was written, if that was earlier."""
+    return min(since, span.before.at) if span.before else since
 
 
 def _done_between(span: Span, since: float, until: float) -> float | None:

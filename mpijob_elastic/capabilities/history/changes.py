@@ -337,7 +337,7 @@ def _trained(state: JobState, change: Change) -> Change:
 def _trained_by_lines(state: JobState, ledger: Ledger, change: Change) -> Change:
     """Return the change with what it cost, once all ranks of the size have told of a step."""
     view = state.view
-    pods = [state.by_name[pod].pod.key for pod in view.wanted_names if pod in state.by_name]
+    pods = [state.by_name[pod].pod.ref.uid for pod in view.wanted_names if pod in state.by_name]
     if len(pods) < view.replicas:
         return change
     began = ledger.ring_since(pods, ranks=view.replicas * view.facts.slots, after=change.at)

@@ -9,7 +9,7 @@ from msgspec import structs
 from mpijob_elastic.decide import ledger
 from mpijob_elastic.model.goodput import Buckets, Ledger, Spent
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint, pod_key
+from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
 from mpijob_elastic.model.pod import Probe
 from mpijob_elastic.model.progress import ProgressLine
 from mpijob_elastic.model.requests import UNIT
@@ -29,8 +29,7 @@ def told(at: float, **facts: Any) -> ProgressLine:
 
 
 def key(index: int) -> str:
-    pod = pods(index)[0]
-    return pod_key(pod, pod_fingerprint(f"uid-of-{pod}"))
+    return f"uid-of-{pods(index)[0]}"
 
 
 @dataclass

@@ -3,12 +3,15 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict
 
-from mpijob_elastic.model.goodput import NAMES, Buckets, Ledger, Loss, Span, buckets
+from mpijob_elastic.model.goodput import NAMES, Buckets, Ledger, Loss, Span, Spent, buckets
+from mpijob_elastic.model.history import Change, read_change
+from mpijob_elastic.model.memory import Memory, parse_memory, render_memory
 from mpijob_elastic.model.progress import ProgressLine
 
 NOW = 1000.0
@@ -248,3 +251,52 @@ def test_the_sum_of_two_is_the_sum_of_each_bucket() -> None:
     one, two = Buckets(kept=1.0, leaving=2.0), Buckets(kept=10.0, useless=3.0)
     assert one.plus(two) == Buckets(kept=11.0, leaving=2.0, useless=3.0)
     assert one.plus(two).allocated == 16.0
+
+
+anything = st.floats(min_value=0.0, max_value=1e12)
+
+
+@st.composite
+def hostile(draw: st.DrawFn) -> ProgressLine:
+    """A line with any numbers that can be read, at times that are believed."""
+    counts = {name: draw(st.integers(0, 10**15 - 1)) for name in ("again", "samples", "ranks")}
+    sums = {name: draw(anything) for name in ("kept", "repeated", "open", "step_ms", "own_ms")}
+    return msgspec.structs.replace(draw(lines()), **sums, **counts)
+
+
+@given(
+    spans=st.lists(
+        st.builds(
+            Span,
+            weight=st.integers(1, 16),
+            bound_at=times,
+            gone_at=st.none() | times,
+            line=st.none() | hostile(),
+            before=st.none() | hostile(),
+        ),
+        max_size=4,
+    ),
+    since=times,
+    took=st.floats(min_value=0.0, max_value=1000.0),
+)
+def test_whatever_lines_say_a_cost_can_be_written_and_read_again(
+    spans: list[Span], since: float, took: float
+) -> None:
+    """No more is lost than the pods held."""
+    known = {f"{index}": one for index, one in enumerate(spans)}
+    cost = Ledger(uid="u", spans=known).loss(since=since, until=since + took)
+    if cost is None:
+        return
+    change = Change(
+        at=since, cause="user", before=1, after=2, lost=cost.seconds, repeated=cost.steps
+    )
+    assert read_change(msgspec.json.encode(change).decode()) == change
+    assert cost.seconds <= sum(one.weight for one in spans) * 3000.0
+
+
+@given(hostile())
+def test_whatever_lines_say_the_memory_can_be_written_and_read_again(found: ProgressLine) -> None:
+    rates = {"2": round(found.samples_per_second, 1)}
+    spent = Spent(buckets=buckets(span(line=found), now=NOW), rates=rates)
+    memory = Memory(spent=spent)
+    assert parse_memory(render_memory(memory)) == memory
