@@ -66,6 +66,8 @@ class Buckets(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 NAMES = Buckets.__struct_fields__
+# Seconds from the sight of a rank within which it writes its first line, if it writes any.
+TELLS_WITHIN = 900.0
 # Seconds after its last look in which a rank that leaves in order has trained on. A look that was
 # due by then has failed.
 TRUSTED_FOR = 45.0
@@ -112,9 +114,14 @@ class Span(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """When its first step began; without a line, when a rank was seen."""
         return self.line.first if self.line else self.rank_at
 
-    def is_settled(self) -> bool:
-        """Tell whether the time until now is in its last bucket: it may yet prove useless."""
-        return self.gone_at is not None or self.first_at is not None
+    def is_settled(self, *, now: float) -> bool:
+        """Tell whether the time until now is in its last bucket.
+
+        Before its first step a pod may prove useless, and a rank may yet tell what it does.
+        """
+        if self.gone_at is not None or self.line is not None:
+            return True
+        return self.rank_at is not None and now >= self.rank_at + TELLS_WITHIN
 
 
 def buckets(span: Span, *, now: float) -> Buckets:
@@ -231,7 +238,7 @@ class Ledger:
 
     def settled(self, *, now: float) -> Buckets:
         """Return the same of the pods whose seconds are in their last bucket."""
-        spans = (span for span in self.spans.values() if span.is_settled())
+        spans = (span for span in self.spans.values() if span.is_settled(now=now))
         return _sum(self.past, (buckets(span, now=now) for span in spans))
 
     def ring_since(self, pods: Iterable[str], *, ranks: int, after: float) -> float | None:

@@ -62,6 +62,19 @@ def test_steps_that_are_lost_later_do_not_turn_the_counter_back() -> None:
     assert counters.of("kept") == 40.0
 
 
+def test_a_rank_that_may_yet_write_its_first_line_is_not_counted_as_one_that_tells_nothing() -> (
+    None
+):
+    counters = Counters()
+    silent = worker(0, node="n", bound_at=NOW, probe=Probe(busy_seen=True, busy_at=NOW + 10))
+    view = job(1, workers=(silent,), config=config(pods(0)))
+    counters.look(view)
+    counters.look(view, after=600.0)
+    assert counters.of("unknown") == 0.0
+    counters.look(view, after=600.0)
+    assert counters.of("unknown") == NOW + 2 * 600.0 + COUNTED_EVERY - (NOW + 10)
+
+
 def test_the_last_seconds_of_a_job_that_is_gone_count_too() -> None:
     counters = Counters()
     counters.look(trains(NOW))
