@@ -121,17 +121,19 @@ def test_of_a_job_of_mpirun(
         def kill() -> None:
             Loss.KILLED.inflict(cluster, namespace, names.worker(job.name, 1))
 
-        run.through("rank killed", None, kill, size=3)
+        ways = [run.through("rank killed", None, kill, size=3)]
         time.sleep(TRAINS)
         run.resized(3, 1, hand=None)
         time.sleep(TRAINS)
-        run.through("suspended", names.worker(job.name, 0), run.suspended, size=1)
+        last = names.worker(job.name, 0)
+        ways.append(run.through("suspended and resumed", last, run.suspended, size=1))
         time.sleep(TRAINS)
         run.finished()
         own = total(shares(run.said.text).values())
         figures = spent(elastic, job, held, before, own)
     with capsys.disabled():
-        print(f"\n{made.words}: {figures.words}", end="")  # noqa: T201
+        told = "; ".join(way.words for way in ways)
+        print(f"\n{made.words}: {figures.words}; {told}", end="")  # noqa: T201
     figures.check()
 
 
@@ -179,7 +181,10 @@ class Horovod:
         time.sleep(TRAINS)
 
     def suspended(self) -> None:
-        """Suspend the job until no pod of it runs, and resume it."""
+        """Suspend the job until no pod of it runs, and resume it with fewer steps to do."""
+        manifest = example()
+        manifest["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 1
+        self.job.create(SHORT, manifest=manifest)
         self._suspend("true")
         until(
             "all pods wait",
@@ -187,9 +192,6 @@ class Horovod:
             patience=PATIENCE,
         )
         self.followed.close()
-        manifest = example()
-        manifest["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 1
-        self.job.create(SHORT, manifest=manifest)
         resumed = time.time()
         self._suspend("false")
         self.follow()
