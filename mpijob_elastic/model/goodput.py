@@ -15,8 +15,12 @@ holds counts:
 |                           |                               | stalled: the rest               |
 | that time                 | its end                       | leaving                         |
 
+A rank that leaves as planned, or whose job ends well, has stepped since its last look and has saved
+its steps: nobody can look into its pod any more.
+
 Without the line of progress (model/progress) a rank that runs is all that is known: then joining
 ends when a look first sees the rank, and what follows until the worker leaves the list is unknown.
+
 The definitions follow Google's elastic goodput and NVIDIA's GoodputMeasurement, with GPU-seconds in
 place of wall-clock time because the size moves.
 """
