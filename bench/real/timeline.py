@@ -101,10 +101,10 @@ def course(
 
 
 def lost(held: Allocated, steps: Sequence[Told], *, edited: float, until: float) -> float:
-    """Return the worker-seconds between two times in which no step was done that counts."""
+    """Return the worker-seconds between two times in which no step was done that counts by then."""
     done = 0.0
     least = float("inf")
-    for step in reversed(steps):
+    for step in reversed([step for step in steps if step.time <= until]):
         counts = step.step < least
         least = min(least, step.step)
         if counts:

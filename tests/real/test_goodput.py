@@ -7,14 +7,16 @@ steps from what the ranks said.
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from bench.real.timeline import lost
 from lab.cluster import Cluster
 from lab.replicas import Controller
 from lab.training import log as training
@@ -67,6 +69,33 @@ class Figures:
         assert self.buckets["kept"] == pytest.approx(self.own.kept, rel=KEPT_WITHIN)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """What happened, when, and of how many ranks the first ring is that ends it."""
+
+    what: str
+    since: float
+    size: int
+
+
+def losses(changes: Sequence[Change], held: Allocated, text: str) -> str:
+    """Return what each change cost: no step of the workers that had a node then, in worker-seconds."""
+    steps, words = told_steps(text), []
+    for one in changes:
+        # A step that ended just then was of the ring before.
+        first = training.first_with(steps, size=one.size, since=one.since + 1)
+        assert first, one
+        cost = lost(held, steps, edited=one.since, until=first.time)
+        words.append(f"{one.what} {cost:.1f} in {first.time - one.since:.1f} s")
+    return "lost worker-seconds: " + ", ".join(words)
+
+
+def told_steps(text: str) -> list[training.Told]:
+    """Return the steps in what all launchers said."""
+    found = (msgspec.json.decode(one, type=training.Told) for one in training.TOLD.findall(text))
+    return [one for one in found if one.event == "step"]
+
+
 def counted(controller: Controller) -> dict[str, float]:
     """Return the worker-seconds that the controller has counted, by bucket."""
     return {name: float(seconds) for name, seconds in _SECONDS.findall(controller.metrics())}
@@ -114,26 +143,33 @@ def test_of_a_job_of_mpirun(
         Allocated.watched(job) as held,
         MpiTraining.begun(made, cluster, namespace, tmp_path, size=2) as run,
     ):
-        time.sleep(TRAINS)
+        changes: list[Change] = []
+
+        def now(what: str, size: int) -> None:
+            time.sleep(TRAINS)
+            changes.append(Change(what=what, since=time.time(), size=size))
+
+        now("2→3", 3)
         run.resized(2, 3, hand=None)
-        time.sleep(TRAINS)
 
         def kill() -> None:
             Loss.KILLED.inflict(cluster, namespace, names.worker(job.name, 1))
 
+        now("rank killed", 3)
         ways = [run.through("rank killed", None, kill, size=3)]
-        time.sleep(TRAINS)
+        now("3→1", 1)
         run.resized(3, 1, hand=None)
-        time.sleep(TRAINS)
+        now("suspended and resumed", 1)
         last = names.worker(job.name, 0)
         ways.append(run.through("suspended and resumed", last, run.suspended, size=1))
         time.sleep(TRAINS)
         run.finished()
         own = total(shares(run.said.text).values())
+        costs = losses(changes, held, run.said.text)
         figures = spent(elastic, job, held, before, own)
     with capsys.disabled():
-        told = "; ".join(way.words for way in ways)
-        print(f"\n{made.words}: {figures.words}; {told}", end="")  # noqa: T201
+        told = "; ".join([figures.words, *(way.words for way in ways), costs])
+        print(f"\n{made.words}: {told}", end="")  # noqa: T201
     figures.check()
 
 
@@ -144,6 +180,12 @@ class Horovod:
     job: TrainingJob
     said: Said
     followed: ExitStack
+    changes: list[Change] = field(default_factory=list)
+
+    def happens(self, what: str, size: int) -> float:
+        """Note a change that happens now, and return the time."""
+        self.changes.append(Change(what=what, since=time.time(), size=size))
+        return self.changes[-1].since
 
     def follow(self) -> None:
         """Read what the launcher says that runs now."""
@@ -164,13 +206,14 @@ class Horovod:
 
     def resized(self, size: int) -> None:
         """Change the size."""
-        edited = time.time()
+        edited = self.happens(f"to {size}", size)
         self.job.edit(size)
         self.trains(size, since=edited)
 
     def lost_a_rank(self, index: int, *, size: int) -> None:
         """Kill a rank, and wait until it is back."""
-        killed, host = time.time(), names.worker(self.job.name, index)
+        host = names.worker(self.job.name, index)
+        killed = self.happens("rank killed", size)
         Loss.KILLED.inflict(self.job.cluster, self.job.namespace, host)
 
         def back() -> training.Recovery | None:
@@ -185,6 +228,7 @@ class Horovod:
         manifest = example()
         manifest["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 1
         self.job.create(SHORT, manifest=manifest)
+        self.happens("suspended and resumed", 1)
         self._suspend("true")
         until(
             "all pods wait",
@@ -226,7 +270,8 @@ def test_of_a_job_of_elastic_horovod(
         # The example keeps nothing on a disk: resumed, it is another training.
         logs = sorted(tmp_path.glob("*.log"))
         own = total(one for log in logs for one in shares(log.read_text()).values())
+        costs = losses(run.changes, held, run.said.text)
         figures = spent(elastic, job, held, before, own)
     with capsys.disabled():
-        print(f"\nElastic Horovod: {figures.words}", end="")  # noqa: T201
+        print(f"\nElastic Horovod: {figures.words}; {costs}", end="")  # noqa: T201
     figures.check()
