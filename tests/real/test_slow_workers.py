@@ -42,17 +42,18 @@ def training(cluster: Cluster, namespace: str, tmp_path: Path) -> Iterator[MpiTr
         yield training
 
 
-def ranks(pod: str) -> list[int]:
-    """Return the processes of the ranks in a worker, as the machine numbers them."""
+def rank_in(training: MpiTraining, pod: str) -> int:
+    """Return the process of the rank in a worker, as the machine numbers it."""
+    words = ("get", "pod", pod, "-o", "jsonpath={.metadata.uid}")
+    uid = training.job.cluster.kubectl("-n", training.job.namespace, *words)
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            environment = (process / "environ").read_bytes().split(b"\0")
-            words = (process / "cmdline").read_bytes()
-            is_ours = f"HOSTNAME={pod}".encode() in environment
-            if is_ours and words.startswith(b"python3\0"):
+            group = (process / "cgroup").read_text().replace("_", "-")
+            if uid in group and (process / "cmdline").read_bytes().startswith(b"python3\0"):
                 found.append(int(process.name))
-    return found
+    [rank] = found
+    return rank
 
 
 def limit(process: int) -> None:
@@ -84,7 +85,7 @@ def named(training: MpiTraining) -> list[str]:
 def test_a_slow_worker_is_named(training: MpiTraining, capsys: pytest.CaptureFixture[str]) -> None:
     victim = names.worker(training.job.name, VICTIM)
     time.sleep(130)  # no worker has joined just now
-    [rank] = ranks(victim)
+    rank = rank_in(training, victim)
     since = time.time()
     limit(rank)
     [message] = until("it is named", lambda: named(training) or None, patience=NAMED_WITHIN)
@@ -96,7 +97,7 @@ def test_a_slow_worker_is_named(training: MpiTraining, capsys: pytest.CaptureFix
 
 def test_a_paused_rank_is_never_named(training: MpiTraining) -> None:
     time.sleep(130)
-    [rank] = ranks(names.worker(training.job.name, VICTIM))
+    rank = rank_in(training, names.worker(training.job.name, VICTIM))
     os.kill(rank, signal.SIGSTOP)
     time.sleep(PAUSED_FOR)
     os.kill(rank, signal.SIGCONT)
