@@ -44,13 +44,15 @@ def training(cluster: Cluster, namespace: str, tmp_path: Path) -> Iterator[MpiTr
 
 def rank_in(training: MpiTraining, pod: str) -> int:
     """Return the process of the rank in a worker, as the machine numbers it."""
-    words = ("get", "pod", pod, "-o", "jsonpath={.metadata.uid}")
-    uid = training.job.cluster.kubectl("-n", training.job.namespace, *words)
+    path = "jsonpath={.status.containerStatuses[0].containerID}"
+    told = training.job.cluster.kubectl("-n", training.job.namespace, "get", "pod", pod, "-o", path)
+    container = told.rpartition("/")[2]
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            group = (process / "cgroup").read_text().replace("_", "-")
-            if uid in group and (process / "cmdline").read_bytes().startswith(b"python3\0"):
+            words = (process / "cmdline").read_bytes()
+            is_there = container in (process / "cgroup").read_text()
+            if is_there and words.startswith(b"python3\0"):
                 found.append(int(process.name))
     [rank] = found
     return rank
