@@ -575,6 +575,7 @@ class Leader:
             self.drains._first,
             self.drains._lists,
             reconciler.scales._scales,
+            reconciler.ledgers._ledgers,
             reconciler.writer.deletions._found,
         )
         return {(key[0], key[1]) for found in kept for key in found}

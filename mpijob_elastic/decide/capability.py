@@ -44,6 +44,8 @@ class Record:
     json: bytes
     #: Annotations of the ConfigMap that are written together with a new entry.
     annotations: Mapping[str, str] = field(default_factory=dict)
+    #: The Events for the user once the entry is written.
+    notes: tuple[Note, ...] = ()
 
 
 class Capability(Attached):

@@ -68,7 +68,10 @@ def write(state: JobState, config: Config) -> Step[WriteConfig]:
         annotations.update(record.annotations)
     lost = lost_ranks.lost(state, change.removed)
     change = replace(change, memory=memory, annotations=annotations, lost=lost)
-    return Step(replace(change, notes=tuple(_notes(state, config, change))), wake_at)
+    notes = [*_notes(state, config, change)]
+    for record in records:
+        notes += record.notes
+    return Step(replace(change, notes=tuple(notes)), wake_at)
 
 
 def _only_driver(state: JobState, config: Config) -> Step[WriteConfig]:

@@ -41,7 +41,7 @@ def following(before: Ledger | None, view: JobView, *, now: float) -> Ledger:
         past=past,
         spans=spans,
         rates=_rates(view, ledger.rates, spans),
-        in_gpus=bool(view.facts.devices),
+        in_gpus=ledger.in_gpus,
     )
     return ledger if new == ledger else new
 
@@ -60,7 +60,7 @@ def spent(view: JobView, published: Collection[str], *, now: float) -> Spent | N
 
 def _off_the_list(view: JobView, ledger: Ledger, published: Collection[str]) -> Iterator[Span]:
     """Yield the pods that are gone, or that the list does not have any more."""
-    listed = {worker.key for worker in view.workers if worker.name in published}
+    listed = {worker.ref.uid for worker in view.workers if worker.name in published}
     for key, span in ledger.spans.items():
         if span.gone_at is not None or (span.listed_at is not None and key not in listed):
             yield span
@@ -93,13 +93,13 @@ def _see_pods(view: JobView, spans: dict[str, Span], *, is_followed: bool) -> fr
     for worker in view.workers:
         if not worker.facts.node:
             continue
-        there.add(worker.key)
-        span = spans.get(worker.key)
+        there.add(worker.ref.uid)
+        span = spans.get(worker.ref.uid)
         if span is None:
             span = _new(view, worker, is_followed=is_followed)
         if span.gone_at is None:
             span = _followed(view, worker, span)
-        spans[worker.key] = span
+        spans[worker.ref.uid] = span
     return frozenset(there)
 
 

@@ -215,7 +215,7 @@ def _starting(state: JobState, hosts: tuple[Worker, ...]) -> list[str]:
     found = [worker.name for worker in hosts if not worker.probe.busy_seen]
     if ledger is None:
         return found
-    return found + [one.name for one in hosts if ledger.began_before(one.key, changed_at)]
+    return found + [one.name for one in hosts if ledger.began_before(one.ref.uid, changed_at)]
 
 
 def _hosts(moment: Moment) -> Iterator[Worker]:

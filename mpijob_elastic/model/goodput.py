@@ -27,6 +27,7 @@ from typing import Annotated
 
 import msgspec
 
+from mpijob_elastic.model.bounds import MOST_INT32
 from mpijob_elastic.model.progress import ProgressLine
 
 # GPU-seconds of a thousand years of 10,000 workers with 16 GPUs: more is not ours.
@@ -192,7 +193,7 @@ class Ledger:
     uid: str
     #: What earlier pods have spent.
     past: Buckets = field(default_factory=Buckets)
-    #: The pods, also those that are gone since a short while, by `Worker.key`.
+    #: The pods, also those that are gone since a short while, by uid.
     spans: Mapping[str, Span] = field(default_factory=dict)
     #: Samples per second at each size, by the number of workers.
     rates: Mapping[int, float] = field(default_factory=dict)
@@ -205,7 +206,7 @@ class Ledger:
         return any(span.line for span in self.spans.values())
 
     def began_before(self, pod: str, at: float) -> bool:
-        """Tell whether the last line of a pod (`Worker.key`) is of a ring that began before."""
+        """Tell whether the last line of a pod (its uid) is of a ring that began before."""
         span = self.spans.get(pod)
         return span is not None and span.line is not None and span.line.since < at
 
@@ -218,20 +219,40 @@ class Ledger:
         spans = (span for span in self.spans.values() if span.is_settled())
         return _sum(self.past, (buckets(span, now=now) for span in spans))
 
-    def loss(self, *, since: float, until: float) -> Loss | None:
-        """Return the GPU-seconds lost between two times; None if nobody knows.
+    def ring_since(self, pods: Iterable[str], *, ranks: int, after: float) -> float | None:
+        """Return when the first step of a ring began that has these pods (its uid).
 
-        since: the signal of a change. until: the first step in which all ranks took part.
+        None unless each of them has told of a ring of so many ranks that formed after that time.
+        """
+        began = 0.0
+        for pod in pods:
+            span = self.spans.get(pod)
+            line = span.line if span else None
+            if line is None or not line.alive:
+                return None
+            if line.ranks != ranks or line.since <= after:
+                return None
+            began = max(began, line.since)
+        return began or None
+
+    def loss(self, *, since: float, until: float) -> Loss | None:
+        """Return what was lost between two times; None if nobody knows.
+
+        since: the signal of a change. until: the first step in which all ranks took part. Between
+        the last look before the signal and the signal, training counts as usual, so steps that were
+        lost then are in the loss.
         """
         seconds, steps = 0.0, 0
         for span in self.spans.values():
             done = _done_between(span, since, until)
             if done is None:
                 return None
-            seconds += span.weight * max(0.0, _held_between(span, since, until) - done)
-            if span.line and span.before and span.line.since > since:
-                steps = max(steps, span.line.again - span.before.again)
-        return Loss(seconds=seconds, steps=steps)
+            # Whatever the lines say, no more is lost than was held since the last look before.
+            most = _held_between(span, _looked_before(span, since), until)
+            lost = _within(_held_between(span, since, until) - done, 0.0, most)
+            seconds += span.weight * lost
+            steps = max(steps, _repeated_since(span, since))
+        return Loss(seconds=seconds, steps=min(steps, MOST_INT32))
 
 
 def _sum(first: Buckets, more: Iterable[Buckets]) -> Buckets:
@@ -247,32 +268,46 @@ def _held_between(span: Span, since: float, until: float) -> float:
     return max(0.0, end - max(since, span.bound_at))
 
 
+def _looked_before(span: Span, since: float) -> float:
+    """Return when the last line of the ring before was written, if that was earlier."""
+    return min(since, span.before.at) if span.before else since
+
+
 def _done_between(span: Span, since: float, until: float) -> float | None:
     """Return the seconds of steps that count, between two times; None if nobody knows."""
     if span.line is None:
-        return None if span.rank_at is not None and span.rank_at < since else 0.0
-    earlier = _done_at(span, span.line, since)
-    return None if earlier is None else max(0.0, _done_by_the_line(span, until) - earlier)
+        trained = span.rank_at is not None and span.rank_at < since
+        return None if trained else 0.0
+    before = _done_at(span, span.line, since)
+    if before is None:
+        return None
+    return _done_in_ring(span, span.line, until) - before
 
 
-def _done_by_the_line(span: Span, at: float) -> float:
+def _done_in_ring(span: Span, line: ProgressLine, at: float) -> float:
     """Return the seconds of steps that count until a time in the ring of the last line."""
-    line = span.line
-    assert line is not None
     done = line.kept if span.gone_at is not None else line.done
     return done - max(0.0, line.at - at)
 
 
 def _done_at(span: Span, line: ProgressLine, at: float) -> float | None:
-    """Return the same until any time; between two looks training went on as usual.
+    """Return the same until any time, as if no step before it were lost.
 
     None if the ring has formed since, and nobody looked into the ring before.
     """
     if at >= line.since:
-        return _done_by_the_line(span, at) if at <= line.at else line.done
+        return _done_in_ring(span, line, at)
     if at <= line.first:
         return 0.0
     if span.before is None:
         return None
-    formed = max(0.0, line.done - (line.at - line.since))
-    return min(span.before.done + (at - span.before.at), formed)
+    return span.before.done + at - span.before.at
+
+
+def _repeated_since(span: Span, at: float) -> int:
+    """Return the steps that were done again in a ring that formed after a time."""
+    if span.line is None or span.before is None:
+        return 0
+    if span.line.since <= at:
+        return 0
+    return span.line.again - span.before.again

@@ -48,8 +48,14 @@ class Change(
     by: _Text = ""
     #: Seconds until the host list had all workers; None until it had, or if nobody looked.
     listed: Time | None = None
-    #: Seconds until a rank had been seen in each worker; None until then, or if nobody looked.
+    #: Seconds until the first step of all ranks began or, in a job that does not tell its progress,
+    #: until a rank had been seen in each worker; None until then, or if nobody looked.
     trained: Time | None = None
+    #: GPU-seconds that the change cost (model/goodput), worker-seconds without GPUs; None if nobody
+    #: knows.
+    lost: Time | None = None
+    #: Steps that were done again; None if nobody knows.
+    repeated: Count | None = None
     #: Number of ranks that the drain-timeout ended.
     cut: Count = 0
     #: A remark, such as why a worker was lost.

@@ -49,3 +49,13 @@ def duration(seconds: float) -> str:
         return f"{minutes}m{rest}s" if rest else f"{minutes}m"
     hours, minutes = divmod(minutes, 60)
     return f"{hours}h{minutes}m" if minutes else f"{hours}h"
+
+
+def spent(seconds: float, *, in_gpus: bool) -> str:
+    """Return a time of GPUs, or of workers without any, for people: `3 GPU-minutes`."""
+    of = "GPU" if in_gpus else "worker"
+    for unit, size in (("hour", 3600.0), ("minute", 60.0)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {of}-{unit}s"
+    count = round(seconds)
+    return f"{count} {of}-second{'' if count == 1 else 's'}"

@@ -17,6 +17,8 @@ from mpijob_elastic.model.bounds import LATEST
 VARIABLE, PATH = "MPIJOB_ELASTIC_PROGRESS", "/dev/shm/mpijob-elastic"  # noqa: S108 - of the pod
 # Bytes of the file that are read.
 LONGEST = 256
+# Samples per second that are believed.
+MOST_SAMPLES = 1e10
 
 _COUNT, _SECONDS = r"(\d{1,15})", r"(\d{1,12}(?:\.\d{1,6})?)"
 _LINE = re.compile(
@@ -74,8 +76,9 @@ class ProgressLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def samples_per_second(self) -> float:
-        """Samples per second of all ranks; 0 if the line does not say."""
-        return self.samples * self.steps_per_second
+        """Samples per second of all ranks; 0 if the line does not say, or cannot be right."""
+        rate = self.samples * self.steps_per_second
+        return rate if rate <= MOST_SAMPLES else 0.0
 
     @property
     def seconds_left(self) -> float | None:

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.history import changes
 from mpijob_elastic.capabilities.history.changes import Sized
+from mpijob_elastic.decide.actions import Note
 from mpijob_elastic.decide.capability import Capability, Record
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.wishes import Wish
@@ -70,7 +71,8 @@ class History(Capability):
             return
         entry = changes.rendered(followed)
         annotations = _annotations(state.view, followed, entry)
-        yield Record(name=changes.NAME, json=entry, annotations=annotations)
+        notes = _notes(state.view, followed)
+        yield Record(name=changes.NAME, json=entry, annotations=annotations, notes=notes)
 
     def wishes(self, view: JobView, *, now: float) -> Iterable[Wish]:
         """Yield a wish to see the job again when a mark may be written."""
@@ -99,6 +101,14 @@ class History(Capability):
             names.CHANGE: (said.change, changes.rendered(change).decode() if change else ""),
         }
         yield from ((key, text) for key, (before, text) in due.items() if text != before)
+
+
+def _notes(view: JobView, followed: changes.Followed) -> tuple[Note, ...]:
+    """Return what the changes have cost that the memory does not have yet."""
+    if view.ledger is None:
+        return ()
+    before = changes.remembered(view.memory.own.get(changes.NAME))
+    return tuple(changes.told(before, followed, in_gpus=view.ledger.in_gpus))
 
 
 def _annotations(view: JobView, followed: changes.Followed, entry: bytes) -> Mapping[str, str]:

@@ -15,7 +15,7 @@ own: the only additional write that a change costs. Without a time to drain the 
 are counted in the write of the list.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -23,8 +23,10 @@ from msgspec.structs import replace
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import drain
+from mpijob_elastic.decide.actions import Note, normal
 from mpijob_elastic.decide.state import JobState, WorkerState, honest
-from mpijob_elastic.model import history
+from mpijob_elastic.model import history, phrases
+from mpijob_elastic.model.goodput import Ledger
 from mpijob_elastic.model.history import Change
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.job_facts import CapabilityFacts
@@ -161,6 +163,23 @@ def _shortened(record: Followed) -> Followed:
     """
     records = (replace(record, changes=record.changes[start:]) for start in range(MOST + 1))
     return next(one for one in records if len(rendered(one)) <= LARGEST_OWN)
+
+
+def told(before: Followed | None, now: Followed, *, in_gpus: bool) -> Iterator[Note]:
+    """Yield a note on each change after which the job has begun to train again."""
+    earlier = before.changes if before else ()
+    known = {change.key for change in earlier if change.trained is not None}
+    for change in now.changes:
+        if change.lost is not None and change.key not in known:
+            yield normal("TrainsAgain", _cost(change, in_gpus=in_gpus))
+
+
+def _cost(change: Change, *, in_gpus: bool) -> str:
+    sizes = f"{change.before}→{change.after} workers"
+    after = phrases.duration(change.trained or 0.0)
+    lost = phrases.spent(change.lost or 0.0, in_gpus=in_gpus)
+    steps = f"{change.repeated or 'no'} step{'' if change.repeated == 1 else 's'}"
+    return f"{sizes}: trains again after {after}, {lost} lost, {steps} repeated"
 
 
 def unrecorded(state: JobState, sized: Sized) -> Change | None:
@@ -301,13 +320,36 @@ def _since(state: JobState, change: Change) -> float:
 
 
 def _trained(state: JobState, change: Change) -> Change:
-    if change.listed is None or _is_over(change) or not state.view.driver_running:
+    if change.listed is None or change.trained is not None or not state.view.driver_running:
+        return change
+    ledger = state.view.ledger
+    if ledger is not None and ledger.has_lines:
+        return _trained_by_lines(state, ledger, change)
+    if _is_over(change):
         return change
     seen = (
         pod in state.by_name and state.by_name[pod].pod.probe.busy_seen
         for pod in state.view.wanted_names
     )
     return replace(change, trained=_since(state, change)) if all(seen) else change
+
+
+def _trained_by_lines(state: JobState, ledger: Ledger, change: Change) -> Change:
+    """Return the change with what it cost, once all ranks of the size have told of a step."""
+    view = state.view
+    pods = [state.by_name[pod].pod.ref.uid for pod in view.wanted_names if pod in state.by_name]
+    if len(pods) < view.replicas:
+        return change
+    began = ledger.ring_since(pods, ranks=view.replicas * view.facts.slots, after=change.at)
+    if began is None:
+        return change
+    cost = ledger.loss(since=change.at, until=began)
+    return replace(
+        change,
+        trained=round(began - change.at, 1),
+        lost=round(cost.seconds, 1) if cost else None,
+        repeated=cost.steps if cost else None,
+    )
 
 
 def _cut(state: JobState, change: Change) -> Change:

@@ -31,8 +31,10 @@ async def history(
     - `kubectl mpijob-elastic history train -o json`: the same for programs
 
     BY is the field manager: a program, not a person. LISTED is the time until discover_hosts.sh
-    contained all workers, and TRAINED the time until a rank was seen in each new worker. `-` means
-    that this has not happened, or that nobody looked.
+    contained all workers, and TRAINED the time until all ranks began their first step together or, in a job
+    that does not tell its progress, until a rank was seen in each new worker. LOST-S is what the change cost in
+    GPU-seconds (worker-seconds without GPUs), and REPEATED the steps that were done again. `-` means that this has not
+    happened, or that nobody knows.
 
     Exit codes: 0 done; 1 no such job, or no right to read it; 2 wrong usage; 4 no
     answer from the API server; 130 Ctrl-C.

@@ -17,7 +17,18 @@ from mpijob_elastic.model import phrases
 from mpijob_elastic.model.history import UNKNOWN, Change, entries, read_change
 from mpijob_elastic.telemetry.terminal import say
 
-_HEADER = ("WHEN", "CAUSE", "BY", "FROM→TO", "LISTED", "TRAINED", "CUT", "NOTE")
+_HEADER = (
+    "WHEN",
+    "CAUSE",
+    "BY",
+    "FROM→TO",
+    "LISTED",
+    "TRAINED",
+    "LOST-S",
+    "REPEATED",
+    "CUT",
+    "NOTE",
+)
 
 
 class _JobObject(msgspec.Struct):
@@ -31,6 +42,8 @@ _NAMES = {
     "after": "to",
     "listed": "listedAfter",
     "trained": "trainedAfter",
+    "lost": "secondsLost",
+    "repeated": "stepsRepeated",
     "cut": "ranksCut",
 }
 
@@ -45,6 +58,8 @@ class ChangeReport(msgspec.Struct, frozen=True, kw_only=True, rename=_NAMES):
     after: int
     listed: float | None
     trained: float | None
+    lost: float | None
+    repeated: int | None
     cut: int
     note: str
 
@@ -108,6 +123,8 @@ def _row(change: ChangeReport, now: datetime | None) -> Sequence[str]:
         f"{change.before}→{change.after}",
         _after(change.listed),
         _after(change.trained),
+        table.NONE if change.lost is None else f"{change.lost:.0f}",
+        table.NONE if change.repeated is None else str(change.repeated),
         str(change.cut or table.NONE),
         change.note or table.NONE,
     )

@@ -24,6 +24,8 @@ CHANGES = (
         after=4,
         listed=40.4,
         trained=61.0,
+        lost=184.4,
+        repeated=12,
     ),
     Change(at=1_764_000_100.0, cause="node", before=4, after=3, note="train-worker-3: taint spot"),
     Change(
@@ -65,8 +67,30 @@ async def test_each_change_is_a_line_and_the_newest_is_last(
 ) -> None:
     lines = (await told(tmp_path, capsys, answers(*CHANGES, pending=PENDING))).splitlines()
     assert [line.split() for line in lines] == [
-        ["WHEN", "CAUSE", "BY", "FROM→TO", "LISTED", "TRAINED", "CUT", "NOTE"],
-        ["2025-11-24T16:00:00Z", "user", "kubectl-edit", "2→4", "40s", "1m1s", "-", "-"],
+        [
+            "WHEN",
+            "CAUSE",
+            "BY",
+            "FROM→TO",
+            "LISTED",
+            "TRAINED",
+            "LOST-S",
+            "REPEATED",
+            "CUT",
+            "NOTE",
+        ],
+        [
+            "2025-11-24T16:00:00Z",
+            "user",
+            "kubectl-edit",
+            "2→4",
+            "40s",
+            "1m1s",
+            "184",
+            "12",
+            "-",
+            "-",
+        ],
         [
             "2025-11-24T16:01:40Z",
             "node",
@@ -75,12 +99,25 @@ async def test_each_change_is_a_line_and_the_newest_is_last(
             "-",
             "-",
             "-",
+            "-",
+            "-",
             "train-worker-3:",
             "taint",
             "spot",
         ],
-        ["2025-11-24T16:03:20Z", "HPA", "kube-controller-manager", "4→1", "0s", "-", "2", "-"],
-        ["2025-11-24T16:05:00Z", "user", "kubectl", "1→2", "-", "-", "-", "-"],
+        [
+            "2025-11-24T16:03:20Z",
+            "HPA",
+            "kube-controller-manager",
+            "4→1",
+            "0s",
+            "-",
+            "-",
+            "-",
+            "2",
+            "-",
+        ],
+        ["2025-11-24T16:05:00Z", "user", "kubectl", "1→2", "-", "-", "-", "-", "-", "-"],
     ]
     lines = (await told(tmp_path, capsys, answers(*CHANGES), "table")).splitlines()
     assert all(" ago " in line for line in lines[1:])
@@ -101,6 +138,8 @@ async def test_programs_get_all_of_it(
         "to": 4,
         "listedAfter": 40.4,
         "trainedAfter": 61.0,
+        "secondsLost": 184.4,
+        "stepsRepeated": 12,
         "ranksCut": 0,
         "note": "",
     }

@@ -14,14 +14,15 @@ from mpijob_elastic import names
 from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Scaling
 from mpijob_elastic.capabilities.history import QUIET, changes
 from mpijob_elastic.capabilities.history.changes import Sized
-from mpijob_elastic.decide import decide
-from mpijob_elastic.decide.actions import WriteConfig
+from mpijob_elastic.decide import decide, ledger
+from mpijob_elastic.decide.actions import Note, WriteConfig
 from mpijob_elastic.model import history
 from mpijob_elastic.model.history import Change
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import LARGEST_OWN, Memory, SizeChange
 from mpijob_elastic.model.pod import Probe
 from mpijob_elastic.model.policy import Policy
+from mpijob_elastic.model.progress import ProgressLine
 from tests.builders import LONG_AGO, NOW, but, config, job, pending, pods, role, worker
 from tests.queues import granted, preempted, queue
 from tests.simulated_writes import apply
@@ -571,3 +572,89 @@ def test_whenever_the_controller_dies_no_parking_that_it_saw_is_lost_or_doubled(
     found = history.entries(world.text, history.read_change(mark(world, names.CHANGE)))
     assert [(one.before, one.after) for one in found if one.by] == list(pairwise(sizes))
     assert {one.by for one in found if one.by} <= {"kubectl-annotate", history.UNKNOWN}
+
+
+@dataclass
+class Telling(World):
+    """A job whose ranks tell their progress, and the ledger that follows it."""
+
+    def tell(self, *indices: int, since: float, ranks: int, kept: float, **facts: Any) -> None:
+        """These workers were looked at, and step in a ring that began so many seconds ago."""
+        usual = {"alive": True, "process": 1, "step": 9, "samples": 8, "total": 0}
+        sums = {"repeated": 0.0, "again": 0, "open": 0.0, "step_ms": 500.0, "own_ms": 400.0}
+        begun = self.now - since
+        first = facts.pop("first", LONG_AGO + 100)
+        times = {"asked_at": self.now, "at": self.now, "since": begun, "first": first}
+        line = ProgressLine(**{**usual, **sums, **times, "ranks": ranks, "kept": kept, **facts})
+        self.pods(indices, node="n", bound_at=LONG_AGO, probe=replace(BUSY, progress=line))
+        self.follow()
+
+    def follow(self) -> None:
+        found = ledger.following(self.view.ledger, self.view, now=self.now)
+        self.view = replace(self.view, ledger=found)
+
+    @property
+    def costs(self) -> list[str]:
+        """What the Events said."""
+        return [note.message for note in self.notes if note.reason == "TrainsAgain"]
+
+    notes: list[Note] = field(default_factory=list)
+
+    def _do(self, action: Any) -> None:
+        super()._do(action)
+        self.notes += action.notes
+        self.follow()
+
+
+def telling(size: int) -> Telling:
+    found = Telling(trains(size).view)
+    found.tell(*range(size), since=3500.0, ranks=size, kept=3500.0)
+    return found
+
+
+def test_the_message_says_what_a_scale_out_has_cost() -> None:
+    """The old ring trains on for 24 s after the edit, and the new one takes its first step 9 s later."""
+    world = telling(2)
+    world.edit(3, after=0.0)
+    edited = world.now - QUIET
+    world.ready(2, after=20.0 - QUIET)
+    world.rest()
+    assert world.costs == []
+    world.later(edited + 40.0 - world.now)
+    world.tell(0, 1, since=7.0, ranks=3, kept=3500.0 + 24.0 + 7.0)
+    world.rest()
+    assert world.told == ["user kubectl-edit 2→3 20 -"]
+    world.tell(2, since=7.0, ranks=3, kept=7.0, first=world.now - 7.0)
+    world.rest()
+    assert world.told == ["user kubectl-edit 2→3 20 33"]
+    assert (world.last.repeated, world.last.lost) == (0, 2 * 9.0 + 33.0)
+    message = "2→3 workers: trains again after 33s, 51 worker-seconds lost, no steps repeated"
+    assert world.costs == [message]
+    world.later(60)
+    world.rest()
+    assert world.costs == [message]
+
+
+def test_a_scale_in_has_a_cost_too() -> None:
+    world = telling(3)
+    world.edit(2, after=0.0)
+    edited = world.now - QUIET
+    world.rest()
+    world.later(edited + 30.0 - world.now)
+    world.tell(0, 1, since=21.0, ranks=2, kept=3500.0 + 6.0 + 21.0, again=4)
+    world.rest()
+    assert world.told == ["user kubectl-edit 3→2 5 9"]
+    assert world.last.repeated == 4
+    assert world.costs[0].endswith("4 steps repeated")
+
+
+def test_a_controller_that_saw_nothing_before_the_change_tells_no_cost() -> None:
+    world = telling(3)
+    world.edit(2, after=0.0)
+    world.rest()
+    world.view = replace(world.view, ledger=None)
+    world.later(20.0)
+    world.tell(0, 1, since=11.0, ranks=2, kept=3500.0)
+    world.rest()
+    assert (world.last.trained, world.last.lost) == (14.0, None)
+    assert world.costs == []
