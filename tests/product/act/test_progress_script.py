@@ -157,7 +157,7 @@ def test_the_path_without_the_variable(inside: Worker) -> None:
 
 HOSTILE = {
     "commands": "v1 7 8 $(touch ran) `touch ran` ; touch ran & touch ran\n",
-    "globs": "v1 7 8 * /* ?ine [a-z]* ~ {a,b}\n",
+    "globs": "v1 7 8 * /* lin? [a-z]* ~ {a,b}\n",
     "quotes": "v1 7 8 \" ' \\ \\n %s %n $0 ${20} $$\n",
     "commands in the place of the numbers": "v1 $(touch ran) $(touch ran)\n",
     "paths in the place of the process": "v1 ../../etc/passwd 8\n",
