@@ -52,23 +52,24 @@ MOST_WATCHED = 300
 #   parent, group and session are 1;
 # - processes with a controlling terminal, such as somebody's shell (`attach`): kubexec.sh starts
 #   ranks without a terminal;
-# - looks of others, which begin with the same words.
+# - looks of others, which begin with the same words, and the `head` of others.
 # /proc/PID/stat is `PID (NAME) STATE PPID GROUP SESSION TERMINAL ...`; NAME may hold anything
 # (proc_pid_stat(5)).
-EACH_PROCESS = """\
+EACH_PROCESS = f"""\
 # mpijob-elastic looks
+answer=idle
 for process in /proc/[0-9]*; do
-  pid=${process#/proc/}
+  pid=${{process#/proc/}}
   [ "$pid" = 1 ] && continue
   [ "$pid" = "$$" ] && continue
   read -r stat 2>/dev/null < "$process/stat" || continue
-  set -- ${stat##*) }
+  set -- ${{stat##*) }}
   [ "$1" = Z ] && continue
   [ "$5" = 0 ] || continue
   case $stat in *" (sleep) "?" 1 1 1 "*) continue ;; esac
   command=
   read -r command 2>/dev/null < "$process/cmdline"
-  case $command in "/bin/sh-c# mpijob-elastic looks"*) continue ;; esac
+  case $command in "/bin/sh-c# mpijob-elastic looks"*|"head-c{progress.LONGEST}"*) continue ;; esac
 """
 # Prints the line of progress, and whether the process that wrote it still runs. It needs `head`,
 # because `read` would take in a file of any length; without `head` there is no line.
@@ -90,7 +91,7 @@ SCRIPT = f"""\
 {EACH_PROCESS}  answer=busy
   break
 done
-echo "${{answer:-idle}}"
+echo "$answer"
 {TELL_PROGRESS}"""
 
 

@@ -2,35 +2,16 @@
 
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from collections.abc import Callable
+from contextlib import ExitStack
 
 import pytest
 
 from mpijob_elastic.act import worker_probes
 from tests.doubles.terminals import on_terminal
+from tests.product.act.containers import container, needed
 
-NAMESPACE = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
-pytestmark = pytest.mark.skipif(
-    subprocess.run([*NAMESPACE, "true"], check=False).returncode != 0, reason="no PID namespace"
-)
-
-
-@contextmanager
-def container() -> Iterator[list[str]]:
-    """A container with its main process alone; what runs a command in it."""
-    with subprocess.Popen([*NAMESPACE, "sleep", "300"], start_new_session=True) as outside:
-        try:
-            children = Path(f"/proc/{outside.pid}/task/{outside.pid}/children")
-            while not children.read_text():
-                pass
-            main = children.read_text().strip()
-            while not Path(f"/proc/{main}/cmdline").read_bytes().startswith(b"sleep"):
-                pass  # before that /proc is not mounted
-            yield ["nsenter", "--target", main, "--pid", "--mount", "--"]
-        finally:
-            outside.kill()
+pytestmark = needed
 
 
 @pytest.mark.parametrize("shell", [shell for shell in ("dash", "bash") if shutil.which(shell)])
