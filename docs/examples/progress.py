@@ -39,6 +39,7 @@ class Progress:
         self.about = ""  # the last step; empty before the first of this ring
         self.since = 0.0
         self.paused_until = 0.0
+        self.is_new = True
         (self.last, self.again), (self.first, self.kept, self.repeated, self.open) = _earlier()
 
     def begin(self) -> None:
@@ -52,10 +53,13 @@ class Progress:
         if not self.writes:
             return
         now = time.time()
-        if step <= self.last:  # the steps since the last save are done again
+        # A rank that comes back later than the others does not do again itself what it has lost.
+        comes_later = self.is_new and step > self.last + 1
+        if step <= self.last:
             self.again += self.last - step + 1
+        if step <= self.last or comes_later:  # the steps since the last save are done again
             self.repeated, self.open = self.repeated + self.open, 0.0
-        self.last = step
+        self.last, self.is_new = step, False
         self.open += self._usual(max(0.0, now - began))
         self.own.append(max(0.0, own))
         # A clock may go back.

@@ -136,6 +136,16 @@ def test_each_field_of_the_line(rank: Rank) -> None:
             id="a ring forms, and no step is lost",
         ),
         pytest.param(
+            "1 2 saved 3 4 wait:40 restart 9",
+            "kept 2 repeated 2 again 0 open 1",
+            id="a killed rank comes back when the others have gone on",
+        ),
+        pytest.param(
+            "1 2 saved 3 4 wait:40 restart 5 saved 16",
+            "kept 5 repeated 0 again 0 open 1",
+            id="another process goes on, and then not each step is told",
+        ),
+        pytest.param(
             "1 2 saved 3 4 wait:40 begin 3",
             "kept 2 repeated 2 again 2 open 1",
             id="a step fails, and what was not saved is lost",
