@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from mpijob_elastic.decide import ledger
+from mpijob_elastic.decide.ledger import following
 from mpijob_elastic.model.goodput import NAMES, Ledger
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import Probe, Worker
@@ -74,9 +74,16 @@ def of(
     """
     if not is_ours(view):
         return None, None
+    ledger = followed(None, view, lines, now=now)
+    return progress(ledger), goodput(ledger, now=now) if is_counted(view) else None
+
+
+def followed(
+    before: Ledger | None, view: JobView, lines: Mapping[str, ProgressLine], *, now: float
+) -> Ledger:
+    """Return the ledger as the view and the lines show the job; before: of the last look."""
     workers = tuple(_with_line(view, worker, lines) for worker in view.workers)
-    followed = ledger.following(None, replace(view, workers=workers), now=now)
-    return _progress(followed), _goodput(view, followed, now=now)
+    return following(before, replace(view, workers=workers), now=now)
 
 
 def is_ours(view: JobView) -> bool:
@@ -95,8 +102,9 @@ def _with_line(view: JobView, worker: Worker, lines: Mapping[str, ProgressLine])
     return replace(worker, probe=Probe(busy_seen=True, progress=lines.get(worker.ref.uid)))
 
 
-def _progress(followed: Ledger) -> ProgressReport | None:
-    lines = (span.line for span in followed.spans.values())
+def progress(ledger: Ledger) -> ProgressReport | None:
+    """Return how far a job is, by the last line of a rank that still runs."""
+    lines = (span.line for span in ledger.spans.values())
     alive = [line for line in lines if line is not None and line.alive]
     if not alive:
         return None
@@ -114,20 +122,19 @@ def _progress(followed: Ledger) -> ProgressReport | None:
     )
 
 
-def _goodput(view: JobView, followed: Ledger, *, now: float) -> GoodputReport | None:
-    if not _is_counted(view):
-        return None
-    total = followed.total(now=now)
+def goodput(ledger: Ledger, *, now: float) -> GoodputReport:
+    """Return where the GPU-seconds of a job went until now."""
+    total = ledger.total(now=now)
     seconds = {name: round(getattr(total, name), 1) for name in NAMES}
     return GoodputReport(
-        unit="GPU-seconds" if followed.in_gpus else "worker-seconds",
+        unit="GPU-seconds" if ledger.in_gpus else "worker-seconds",
         allocated=round(sum(seconds.values()), 1),
-        rates={str(size): rate for size, rate in sorted(followed.rates.items())},
+        rates={str(size): rate for size, rate in sorted(ledger.rates.items())},
         **seconds,
     )
 
 
-def _is_counted(view: JobView) -> bool:
+def is_counted(view: JobView) -> bool:
     """Tell whether the memory and the pods account for all seconds of the job.
 
     The seconds of a published pod that is gone get into the memory with the next list.

@@ -59,7 +59,7 @@ def put_job(
     remembered = memory or Memory()
     config = worlds.config_map(
         hosts,
-        memory=Memory(left=left, removed_at=at, scale=remembered.scale),
+        memory=Memory(left=left, removed_at=at, scale=remembered.scale, spent=remembered.spent),
         job=name,
         namespace=NAMESPACE,
     )
