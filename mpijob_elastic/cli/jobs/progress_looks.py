@@ -16,7 +16,7 @@ from mpijob_elastic.cli.jobs.snapshot import Snapshot
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.exec import exec_in_pod
 from mpijob_elastic.kube.reader import ApiReader
-from mpijob_elastic.model import progress
+from mpijob_elastic.model import phrases, progress
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import Worker
 from mpijob_elastic.model.progress import ProgressLine
@@ -37,7 +37,7 @@ class FoundLines:
 
     #: The line of each worker that has one, by the uid of the pod.
     lines: Mapping[str, ProgressLine]
-    #: A namespace into whose pods this user may not exec, "" if no look was refused.
+    #: The namespaces into whose pods this user may not exec, in words; "" if no look was refused.
     refused: str = ""
 
 
@@ -105,7 +105,7 @@ async def look(client: ApiReader, workers: Iterable[Worker]) -> FoundLines:
     await asyncio.gather(*looks, return_exceptions=True)
     done = {worker.ref.uid: task.result() for task, worker in looks.items() if task in in_time}
     lines = {uid: line for uid, line in done.items() if line}
-    return FoundLines(lines=lines, refused=min(closed, default=""))
+    return FoundLines(lines=lines, refused=phrases.listed(sorted(closed)))
 
 
 async def into(client: ApiReader, worker: Worker) -> ProgressLine | None:
