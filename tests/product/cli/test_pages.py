@@ -261,3 +261,21 @@ def test_explain_says(world: str) -> None:
 )
 def test_an_age_has_one_unit(seconds: float, words: str) -> None:
     assert table.age(NOW - timedelta(seconds=seconds), now=NOW) == words
+
+
+def test_the_largest_numbers_that_a_line_can_hold_are_a_row_like_any_other() -> None:
+    most = 10.0**12 - 1
+    line = replace(
+        worlds.line(since=worlds.CREATED + 20.0),
+        **{"step": 1, "total": 10**15 - 1, "samples": 10**15 - 1, "step_ms": most},
+        **{"kept": most, "repeated": most, "open": most, "again": 10**15 - 1},
+    )
+    for told in (line, replace(line, step=10**15 - 1, total=1, step_ms=0.000001)):
+        report = counted(gpus=4, lines=lines_of(told, told))
+        assert report.goodput
+        assert report.goodput.allocated <= 40 + 25 + 800 + 16 + 2 * 4 * 100
+        assert report.progress
+        assert (report.progress.percent or 0) <= 100
+        assert table.jobs([report], now=NOW, namespaces=False, wide=False)
+        assert table.details(report, now=NOW)
+        assert msgspec.json.decode(msgspec.json.encode(report), type=JobReport) == report
