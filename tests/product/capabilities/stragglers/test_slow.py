@@ -1,6 +1,7 @@
 """Slow workers: which are named, and when, over time."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -167,7 +168,7 @@ def test_a_command_says_what_the_controller_says(said: str, told: list[str]) -> 
         ),
     ],
 )
-def test_the_remedy_is_a_command_that_works(facts: dict[str, Policy], step: str) -> None:
+def test_the_remedy_is_a_command_that_works(facts: dict[str, Any], step: str) -> None:
     view = job(3, **facts).pod(1, node="n").but(notices=SAID)
     known = capabilities.told(view)
     [note] = slow.notes(derive(known, now=NOW))

@@ -149,7 +149,11 @@ class Training:
             for rank, probe in enumerate(probes)
         )
         listed = config(pods(*range(self.size)), memory=Memory(added_at=self._changed))
-        known = {"config": listed, "role": role(*range(self.size)), "workers": workers}
+        known: dict[str, Any] = {
+            "config": listed,
+            "role": role(*range(self.size)),
+            "workers": workers,
+        }
         view = job(self.size, **known, **self.facts).but(notices=self.notices)
         return view.but(capabilities=capabilities.told(view).capabilities)
 
