@@ -53,7 +53,7 @@ def commands(modules: set[str]) -> set[str]:
 @pytest.mark.parametrize(
     ("words", "most"),
     [
-        pytest.param("get", 143, id="get"),
+        pytest.param("get", 150, id="get"),
         pytest.param("get --help", 24, id="help of get"),
         pytest.param("scaleout --help", 24, id="help of scaleout"),
     ],
