@@ -4,12 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpijob_elastic import capabilities
 from mpijob_elastic.capabilities.autoscaling import size, worth
-from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Scaling, parse
+from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALE, Autoscale, Scaling, parse
 from mpijob_elastic.capabilities.autoscaling.growth import Ceiling, Growth, remembered
 from mpijob_elastic.capabilities.kueue.facts import NO_QUEUE
 from mpijob_elastic.decide import decide, derive
@@ -20,6 +22,7 @@ from mpijob_elastic.model.memory import Memory, pod_fingerprint
 from mpijob_elastic.model.pod import Probe
 from mpijob_elastic.model.policy import Policy
 from mpijob_elastic.model.progress import ProgressLine
+from mpijob_elastic.names import MAX_REPLICAS, MIN_REPLICAS
 from tests.builders import LONG_AGO, NOW, Story, config, job, pods, role, worker
 from tests.product.decide.plans import does, notes
 from tests.rooms.autoscaling import grown
@@ -290,6 +293,29 @@ def test_the_annotation(text: str, asked: float | None) -> None:
 )
 def test_a_record_that_cannot_be_read_is_none(text: bytes) -> None:
     assert remembered(filling(6, None).remembering(own={"growth": text})) is None
+
+
+def sized(manager: str) -> bytes:
+    """An MPIJob that fills, whose size that manager has set last."""
+    path = {"f:spec": {"f:mpiReplicaSpecs": {"f:Worker": {"f:replicas": {}}}}}
+    entries = [
+        {"manager": who, "time": f"2026-01-01T00:00:0{index}Z", "fieldsV1": path}
+        for index, who in enumerate(("kubectl-scale", manager))
+    ]
+    annotations = {AUTOSCALE: "fill", MIN_REPLICAS: "2", MAX_REPLICAS: "8"}
+    metadata = {"annotations": annotations, "managedFields": entries}
+    job = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "metadata": metadata}
+    return msgspec.json.encode(job)
+
+
+@pytest.mark.parametrize(
+    ("manager", "ours"),
+    [("mpijob-elastic", True), ("kubectl-edit", False), ("mpijob-elastic-cli", False)],
+)
+def test_who_has_set_the_size(manager: str, ours: bool) -> None:
+    asked = capabilities.read(sized(manager)).of(Scaling)
+    assert asked is not None
+    assert asked.sized_by_us is ours
 
 
 Speed = Callable[[int], float]
