@@ -297,7 +297,7 @@ def test_a_record_that_cannot_be_read_is_none(text: bytes) -> None:
 
 def sized(manager: str) -> bytes:
     """An MPIJob that fills, whose size that manager has set last."""
-    path = {"f:spec": {"f:mpiReplicaSpecs": {"f:Worker": {"f:replicas": {}}}}}
+    path: dict[str, Any] = {"f:spec": {"f:mpiReplicaSpecs": {"f:Worker": {"f:replicas": {}}}}}
     entries = [
         {"manager": who, "time": f"2026-01-01T00:00:0{index}Z", "fieldsV1": path}
         for index, who in enumerate(("kubectl-scale", manager))
