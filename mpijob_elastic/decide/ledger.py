@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from msgspec.structs import replace
 
 from mpijob_elastic.decide.state import SKEW
+from mpijob_elastic.model import slowness
 from mpijob_elastic.model.goodput import Buckets, Ledger, Span, Spent, buckets
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import Worker
@@ -35,6 +36,7 @@ def following(before: Ledger | None, view: JobView, *, now: float) -> Ledger:
     there = _see_pods(view, spans, is_followed=is_followed)
     _end_others(spans, there, gone_at=now)
     _end_all(spans, view.over_at, in_order=_has_succeeded(view))
+    _compare(view, ledger.spans, spans, now=now)
     past = _settle(spans, there, ledger.past, now=now)
     new = Ledger(
         uid=view.ref.uid,
@@ -167,12 +169,40 @@ def _is_of(span: Span, line: ProgressLine) -> bool:
 
 
 def _with_line(span: Span, line: ProgressLine) -> Span:
-    last = span.line
+    last, stepped_at = span.line, span.step_seen_at(line)
     if last is None:
-        return replace(span, line=line)
+        return replace(span, line=line, stepped_at=stepped_at)
     if last.since == line.since:
-        return replace(span, line=line)
-    return replace(span, line=line, before=last)
+        return replace(span, line=line, stepped_at=stepped_at)
+    return replace(span, line=line, before=last, stepped_at=stepped_at, slow=slowness.NOT_COMPARED)
+
+
+def _compare(
+    view: JobView, before: Mapping[str, Span], spans: dict[str, Span], *, now: float
+) -> None:
+    """Count the looks by what the ranks that have done a step say of their own times."""
+    if now < max(view.memory.added_at, view.memory.removed_at) + slowness.SETTLED:
+        return
+    fresh = [key for key, span in spans.items() if _has_stepped(before.get(key), span)]
+    if not fresh:
+        return
+    factors = slowness.factors(dict(_listed_lines(spans)), now=now)
+    for key in fresh:
+        slow = slowness.after(spans[key].slow, factors.get(key), among=len(factors))
+        spans[key] = replace(spans[key], slow=slow)
+
+
+def _has_stepped(before: Span | None, span: Span) -> bool:
+    if before is None:
+        return span.stepped_at > 0.0
+    return span.stepped_at != before.stepped_at
+
+
+def _listed_lines(spans: Mapping[str, Span]) -> Iterator[tuple[str, ProgressLine]]:
+    for key, span in spans.items():
+        line = span.listed_line
+        if line is not None:
+            yield key, line
 
 
 def _end_others(spans: dict[str, Span], there: Collection[str], *, gone_at: float) -> None:

@@ -33,6 +33,7 @@ import msgspec
 
 from mpijob_elastic.model.bounds import MOST_INT32
 from mpijob_elastic.model.progress import ProgressLine
+from mpijob_elastic.model.slowness import NOT_COMPARED, Slowness
 
 # GPU-seconds of a thousand years of 10,000 workers with 16 GPUs: more is not ours.
 _Seconds = Annotated[float, msgspec.Meta(ge=0.0, le=1e16)]
@@ -110,8 +111,10 @@ class Span(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     #: It left the list, or its job ended, as planned: its rank trained on until then, and saved its
     #: steps.
     in_order: bool = False
-    #: Looks in a row that have found its rank slower than the others.
-    slow: int = 0
+    #: When a look first saw its last step, by our clock; 0 without a line.
+    stepped_at: float = 0.0
+    #: What looks have shown of its rank beside the others, in the ring of its last line.
+    slow: Slowness = NOT_COMPARED
 
     @property
     def first_at(self) -> float | None:
@@ -126,6 +129,19 @@ class Span(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         if self.gone_at is not None or self.line is not None:
             return True
         return self.rank_at is not None and now >= self.rank_at + TELLS_WITHIN
+
+    @property
+    def listed_line(self) -> ProgressLine | None:
+        """Its last line while it is listed; None once it has left or ended."""
+        if self.gone_at is not None or self.unlisted_at is not None:
+            return None
+        return self.line
+
+    def step_seen_at(self, line: ProgressLine) -> float:
+        """Return when a look first saw the last step of a line that is read now."""
+        if self.line is not None and self.line.at == line.at:
+            return self.stepped_at
+        return line.asked_at
 
 
 def buckets(span: Span, *, now: float) -> Buckets:
