@@ -71,19 +71,27 @@ class Figures:
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """What happened, when, and of how many ranks the first ring is that ends it."""
+    """What happened, when, and of how many ranks the first ring is that ends it.
+
+    resumes: that ring is of the second launcher.
+    """
 
     what: str
     since: float
     size: int
+    resumes: bool = False
 
 
-def losses(changes: Sequence[Change], held: Allocated, text: str) -> str:
-    """Return what each change cost: no step of the workers that had a node then, in worker-seconds."""
-    steps, words = told_steps(text), []
+def losses(changes: Sequence[Change], held: Allocated, logs: Sequence[str]) -> str:
+    """Return what each change cost: no step of the workers that had a node then, in worker-seconds.
+
+    logs: what each launcher said.
+    """
+    steps, words = told_steps("".join(logs)), []
     for one in changes:
+        of_ring = told_steps(logs[-1]) if one.resumes else steps
         # A step that ended just then was of the ring before.
-        first = training.first_with(steps, size=one.size, since=one.since + 1)
+        first = training.first_with(of_ring, size=one.size, since=one.since + 1)
         assert first, one
         cost = lost(held, steps, edited=one.since, until=first.time)
         words.append(f"{one.what} {cost:.1f} in {first.time - one.since:.1f} s")
@@ -159,13 +167,15 @@ def test_of_a_job_of_mpirun(
         ways = [run.through("rank killed", None, kill, size=3)]
         now("3→1", 1)
         run.resized(3, 1, hand=None)
-        now("suspended and resumed", 1)
+        time.sleep(TRAINS)
+        resumed = Change(what="suspended and resumed", since=time.time(), size=1, resumes=True)
         last = names.worker(job.name, 0)
         ways.append(run.through("suspended and resumed", last, run.suspended, size=1))
         time.sleep(TRAINS)
         run.finished()
         own = total(shares(run.said.text).values())
-        costs = losses(changes, held, run.said.text)
+        logs = [log.read_text() for log in sorted(tmp_path.glob("*.log"))]
+        costs = losses([*changes, resumed], held, logs)
         figures = spent(elastic, job, held, before, own)
     with capsys.disabled():
         told = "; ".join([figures.words, *(way.words for way in ways), costs])
@@ -182,9 +192,9 @@ class Horovod:
     followed: ExitStack
     changes: list[Change] = field(default_factory=list)
 
-    def happens(self, what: str, size: int) -> float:
+    def happens(self, what: str, size: int, *, resumes: bool = False) -> float:
         """Note a change that happens now, and return the time."""
-        self.changes.append(Change(what=what, since=time.time(), size=size))
+        self.changes.append(Change(what=what, since=time.time(), size=size, resumes=resumes))
         return self.changes[-1].since
 
     def follow(self) -> None:
@@ -228,7 +238,7 @@ class Horovod:
         manifest = example()
         manifest["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 1
         self.job.create(SHORT, manifest=manifest)
-        self.happens("suspended and resumed", 1)
+        self.happens("suspended and resumed", 1, resumes=True)
         self._suspend("true")
         until(
             "all pods wait",
@@ -268,9 +278,9 @@ def test_of_a_job_of_elastic_horovod(
         run.suspended()
         until("the end of the job", lambda: job.outcome() == "Succeeded" or None, patience=PATIENCE)
         # The example keeps nothing on a disk: resumed, it is another training.
-        logs = sorted(tmp_path.glob("*.log"))
-        own = total(one for log in logs for one in shares(log.read_text()).values())
-        costs = losses(run.changes, held, run.said.text)
+        logs = [log.read_text() for log in sorted(tmp_path.glob("*.log"))]
+        own = total(one for log in logs for one in shares(log).values())
+        costs = losses(run.changes, held, logs)
         figures = spent(elastic, job, held, before, own)
     with capsys.disabled():
         print(f"\nElastic Horovod: {figures.words}; {costs}", end="")  # noqa: T201
