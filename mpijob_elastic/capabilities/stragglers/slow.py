@@ -65,8 +65,8 @@ def _finding(view: JobView, worker: Worker, said: _Finding | None) -> _Finding |
         return None
     if view.ledger is None:
         return said
-    span = view.ledger.spans.get(worker.key)
-    if span is None or span.before is not None:
+    span = view.ledger.spans.get(worker.ref.uid)
+    if span is None or span.earlier:
         said = None
     if not worker.probe.asked_at:
         return said  # this process has not looked yet
