@@ -13,8 +13,10 @@ from aiohttp import web
 from playwright.async_api import Page
 
 from mpijob_elastic import names
+from mpijob_elastic.cli.jobs import progress_looks
 from mpijob_elastic.kube.lease import micro_time
 from mpijob_elastic.kube.resources import EVENTS, LEASES, PODS
+from mpijob_elastic.model.goodput import Buckets, Spent
 from mpijob_elastic.model.memory import Memory, SizeChange
 from tests.browser import opened
 from tests.doubles.api import TinyApi
@@ -23,7 +25,13 @@ from tests.product.cli import worlds
 from tests.product.cli.served import NAMESPACE, TOKEN, put_job, served, store
 
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
-BEFORE = Memory(scale=SizeChange(before=2, after=4, at=time.time() - 70))
+SPENT = Spent(
+    buckets=Buckets(starting=61, joining=88, stalled=24, repeated=36, leaving=30, kept=1490),
+    rates={"2": 842.0, "4": 1640.0},
+)
+BEFORE = Memory(scale=SizeChange(before=2, after=4, at=time.time() - 70), spent=SPENT)
+# When the workers that come while the page is open were created.
+YOUNG: dict[int, float] = {}
 # How some people see colours, as Chromium emulates it.
 VISIONS = ("protanopia", "deuteranopia", "tritanopia", "achromatopsia")
 ROOT = Path(__file__).parents[1]
@@ -56,13 +64,33 @@ async def log(_request: web.Request) -> web.StreamResponse:
     return web.Response(text=LOG)
 
 
-async def trains(_asked: Asked) -> AsyncIterator[Message]:
-    for message in ((STDOUT, "python3\n"), (STATUS, SUCCESS)):
+async def trains(asked: Asked) -> AsyncIterator[Message]:
+    """Answer as a worker that trains; `train` also tells how far it is."""
+    tells = asked.command[-1] == progress_looks.SCRIPT and asked.pod.startswith("train-")
+    told = line(int(asked.pod.rpartition("-")[2])) if tells else "python3\n"
+    for message in ((STDOUT, told), (STATUS, SUCCESS)):
         yield message
 
 
+def line(index: int) -> str:
+    """What a rank of `train` in that worker has written a moment ago."""
+    now = time.time()
+    first = YOUNG.get(index, worlds.CREATED + 12.0) + 2.0
+    step = 4100 + round(6.4 * (now - worlds.CREATED))
+    kept, ranks = 0.93 * (now - first), 4 + 2 * bool(YOUNG)
+    return (
+        f"alive v1 7 99 {step} {64 * ranks} {ranks} {now:.3f} 156.2 0 {first:.3f} {first:.3f} "
+        f"{kept:.3f} 1.500 29 0 20000\n"
+    )
+
+
+def text(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def scaled(before: int, after: int, ago: float = 0.0) -> Memory:
-    return Memory(scale=SizeChange(before=before, after=after, at=time.time() - ago))
+    scale = SizeChange(before=before, after=after, at=time.time() - ago)
+    return Memory(scale=scale, spent=SPENT, added_at=time.time() - ago)
 
 
 def unschedulable(api: TinyApi, pod: str) -> None:
@@ -124,17 +152,22 @@ async def happen(api: TinyApi, page: Page) -> None:
         }
         await api.create(EVENTS.path(NAMESPACE), f"e{time.time_ns()}", **about, lastTimestamp=now)
 
+    def put(size: int, **what: Any) -> None:
+        young = {index: text(at) for index, at in YOUNG.items()}
+        put_job(api, "train", gpus=1, size=size, young=young, **what)
+
     await page.wait_for_timeout(15_000)
-    put_job(api, "train", gpus=1, size=7, ready=4, memory=BEFORE)
+    YOUNG.update(dict.fromkeys((4, 5, 6), time.time()))
+    put(7, ready=4, memory=BEFORE)
     await page.wait_for_timeout(5_000)
-    put_job(api, "train", gpus=1, size=7, ready=6, memory=scaled(4, 6))
+    put(7, ready=6, memory=scaled(4, 6))
     unschedulable(api, "train-worker-6")
     await event(
         "HostsPublished",
         "train-worker-4, train-worker-5 added to discover_hosts.sh: 4 → 6 of 7 workers",
     )
     await page.wait_for_timeout(14_000)
-    put_job(api, "train", gpus=1, size=5, leaving=(5,), memory=scaled(6, 5), at=time.time())
+    put(5, leaving=(5,), memory=scaled(6, 5), at=time.time())
     api.remove(PODS.path(NAMESPACE, "train-worker-6"))
     await event(
         "Draining",
@@ -156,7 +189,7 @@ async def as_others_see(page: Page, stem: str, folder: Path) -> None:
 async def main(folder: Path) -> None:
     """Take all pictures."""
     worlds.CREATED = time.time() - 150
-    worlds.CREATED_TEXT = datetime.fromtimestamp(worlds.CREATED, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    worlds.CREATED_TEXT = text(worlds.CREATED)
     shells = Shells(trains)
     async with TinyApi(selects=True) as api, served(api) as address:
         api.put("/version", {})
@@ -187,12 +220,12 @@ async def main(folder: Path) -> None:
                 await page.emulate_media(color_scheme=theme)
                 for width in (1200, 400):
                     await page.set_viewport_size(
-                        {"width": width, "height": 770}
+                        {"width": width, "height": 1000}
                     )  # what docs/ shows
                     await page.screenshot(
                         path=folder / f"job-{theme}-{width}.png", full_page=width == 400
                     )
-                await page.set_viewport_size({"width": 1200, "height": 770})
+                await page.set_viewport_size({"width": 1200, "height": 1000})
                 await as_others_see(page, f"job-{theme}", folder)
             api.remove("/version")
             await page.set_viewport_size({"width": 1200, "height": 600})

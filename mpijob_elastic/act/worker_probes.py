@@ -52,12 +52,15 @@ MOST_WATCHED = 300
 #   parent, group and session are 1;
 # - processes with a controlling terminal, such as somebody's shell (`attach`): kubexec.sh starts
 #   ranks without a terminal;
-# - looks of others, which begin with the same words, and the `head` of others.
+# - looks of others, which have given themselves that name, and their `head`.
 # /proc/PID/stat is `PID (NAME) STATE PPID GROUP SESSION TERMINAL ...`; NAME may hold anything
 # (proc_pid_stat(5)).
+# The name that a look gives its shell, at most 15 bytes (proc_pid_comm(5)). A command line would be
+# another mark, but `read` takes seconds for a long one.
+LOOK = "mpijob-look"
+MARK = f'echo {LOOK} 2>/dev/null > "/proc/$$/comm"\n'
 EACH_PROCESS = f"""\
-# mpijob-elastic looks
-answer=idle
+{MARK}answer=idle
 for process in /proc/[0-9]*; do
   pid=${{process#/proc/}}
   [ "$pid" = 1 ] && continue
@@ -67,9 +70,7 @@ for process in /proc/[0-9]*; do
   [ "$1" = Z ] && continue
   [ "$5" = 0 ] || continue
   case $stat in *" (sleep) "?" 1 1 1 "*) continue ;; esac
-  command=
-  read -r command 2>/dev/null < "$process/cmdline"
-  case $command in "/bin/sh-c# mpijob-elastic looks"*|"head-c{progress.LONGEST}"*) continue ;; esac
+  case $stat in *" ({LOOK}) "*|*" (head) "*) continue ;; esac
 """
 # Prints the line of progress, and whether the process that wrote it still runs. It needs `head`,
 # because `read` would take in a file of any length; without `head` there is no line.

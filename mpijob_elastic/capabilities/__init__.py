@@ -28,6 +28,8 @@ from mpijob_elastic.capabilities.missed_fields import MARK as MISSED_FIELDS_MARK
 from mpijob_elastic.capabilities.missed_fields import MissedFields
 from mpijob_elastic.capabilities.run_policy import ANNOTATION as RUN_POLICY
 from mpijob_elastic.capabilities.run_policy import Runs
+from mpijob_elastic.capabilities.stragglers import Stragglers
+from mpijob_elastic.capabilities.stragglers.facts import ANNOTATION as PROGRESS_TIMEOUT
 from mpijob_elastic.decide.capability import Capability, Holding
 from mpijob_elastic.model import job_facts, mpijob, policy
 from mpijob_elastic.model.job import Attached, JobView
@@ -56,6 +58,8 @@ ALL: tuple[type[Capability], ...] = (
     EtOperator,
     # A pod is made again for its fields if nobody has a better reason.
     MissedFields,
+    # What may be wrong with the training is told after what becomes of the pods.
+    Stragglers,
     # The history follows what all others have changed.
     History,
 )
@@ -65,6 +69,7 @@ ANNOTATIONS: tuple[Annotation, ...] = (
     RUN_POLICY,
     GANG_ANNOTATION,
     *AUTOSCALING.values(),
+    PROGRESS_TIMEOUT,
 )
 KEYS = policy.KEYS.union(annotation.key for annotation in ANNOTATIONS)
 # The labels and annotations by which schedulers know pods that start together.

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field, replace
 
 from mpijob_elastic.decide import ledger
-from mpijob_elastic.model.goodput import NAMES, Buckets, Ledger
+from mpijob_elastic.model.goodput import NAMES, Buckets, Ledger, buckets
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe.watching import JobKey
 from mpijob_elastic.telemetry.metrics import Metrics
@@ -18,12 +18,18 @@ from mpijob_elastic.telemetry.metrics import Metrics
 COUNTED_EVERY = 15.0
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class _Counted:
     """What the counters have of a job."""
 
-    at: float
-    buckets: Buckets
+    #: What earlier processes have counted: it does not count again.
+    before: Buckets
+    #: When they were last updated.
+    at: float = 0.0
+    #: The pods of which a part is in `before`, by uid.
+    old: set[str] = field(default_factory=set)
+    #: What the counters have, and more of no bucket.
+    most: Buckets = field(default_factory=Buckets)
 
 
 @dataclass(eq=False)
@@ -41,37 +47,43 @@ class Ledgers:
         """Return the view with the ledger as the view's objects and looks show it."""
         key, now = JobKey(view.namespace, view.name), self.now()
         before = self._ledgers.get(key)
-        if not view.elastic and before is None:
+        if before is None and not view.elastic:
             return view
+        if before is not None and before.uid != view.ref.uid:
+            self.forget(key)
+            before = None
         found = ledger.following(before, view, now=now)
         self._ledgers[key] = found
-        self._count(key, found, now)
+        counted = self._counted.get(key)
+        if counted is None:
+            self._counted[key] = counted = _Counted(before=found.past)
+        if now >= counted.at + COUNTED_EVERY:
+            self._count(counted, found, now)
         return replace(view, ledger=found)
 
     def forget(self, key: JobKey) -> None:
         """Forget a job that is gone; its pods are gone too."""
-        if found := self._ledgers.pop(key, None):
-            self._count(key, found, self.now(), is_last=True)
-        self._counted.pop(key, None)
+        found, counted = self._ledgers.pop(key, None), self._counted.pop(key, None)
+        if found and counted:
+            self._count(counted, found, self.now())
 
     def clear(self) -> None:
         """Forget all jobs: another process leads."""
         self._ledgers.clear()
         self._counted.clear()
 
-    def _count(self, key: JobKey, found: Ledger, now: float, *, is_last: bool = False) -> None:
-        before = self._counted.get(key)
-        if before and now < before.at + COUNTED_EVERY and not is_last:
-            return
+    def _count(self, counted: _Counted, found: Ledger, now: float) -> None:
+        """Add to the counters what was spent since the last time."""
+        for uid, span in found.spans.items():
+            if span.is_old and uid not in counted.old and span.is_settled(now=now):
+                counted.old.add(uid)
+                counted.before = counted.before.plus(buckets(span, now=now))
         total = found.settled(now=now)
-        if before is None:
-            # What earlier processes have counted does not count again.
-            self._counted[key] = _Counted(at=now, buckets=total)
-            return
         counter = self.metrics.gpu_seconds if found.in_gpus else self.metrics.worker_seconds
         most = dict[str, float]()
         for bucket in NAMES:
-            was, now_is = getattr(before.buckets, bucket), getattr(total, bucket)
-            counter.labels(bucket).inc(max(0.0, now_is - was))
-            most[bucket] = max(was, now_is)
-        self._counted[key] = _Counted(at=now, buckets=Buckets(**most))
+            seconds = getattr(total, bucket) - getattr(counted.before, bucket)
+            known = getattr(counted.most, bucket)
+            counter.labels(bucket).inc(max(0.0, seconds - known))
+            most[bucket] = max(seconds, known)
+        counted.at, counted.most = now, Buckets(**most)

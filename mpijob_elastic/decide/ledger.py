@@ -11,9 +11,10 @@ from collections.abc import Collection, Iterator, Mapping
 from msgspec.structs import replace
 
 from mpijob_elastic.decide.state import SKEW
-from mpijob_elastic.model.goodput import Buckets, Ledger, Span, Spent, buckets
+from mpijob_elastic.model import slowness
+from mpijob_elastic.model.goodput import MOST_RINGS, Buckets, Ledger, Span, Spent, buckets
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.pod import Worker
+from mpijob_elastic.model.pod import Probe, Worker
 from mpijob_elastic.model.progress import ProgressLine
 
 # Seconds for which the ledger keeps a pod that is gone: a change that it was part of may yet have
@@ -32,9 +33,10 @@ def following(before: Ledger | None, view: JobView, *, now: float) -> Ledger:
     if ledger is None:
         ledger = _restored(view)
     spans = dict(ledger.spans)
-    there = _see_pods(view, spans, is_followed=is_followed)
+    there = _see_pods(view, spans, is_followed=is_followed, now=now)
     _end_others(spans, there, gone_at=now)
     _end_all(spans, view.over_at, in_order=_has_succeeded(view))
+    _compare(view, ledger.spans, spans, now=now)
     past = _settle(spans, there, ledger.past, now=now)
     new = Ledger(
         uid=view.ref.uid,
@@ -51,21 +53,26 @@ def spent(view: JobView, published: Collection[str], *, now: float) -> Spent | N
     ledger = view.ledger
     if ledger is None:
         return view.memory.spent
-    past = ledger.past
-    for span in _off_the_list(view, ledger, published):
-        left = span
-        if span.unlisted_at is None:
-            left = replace(span, unlisted_at=now, in_order=span.gone_at is None)
-        past = past.plus(buckets(left, now=now))
-    return Spent(buckets=past, rates={str(size): rate for size, rate in ledger.rates.items()})
+    past, again = ledger.past, dict[str, float]()
+    workers = {worker.ref.uid: worker for worker in view.workers}
+    for uid, span in ledger.spans.items():
+        worker = workers.get(uid)
+        if worker is None or worker.name not in published:
+            past = past.plus(_off_the_list(span, worker, now))
+        elif span.counted_from > span.bound_at:
+            again[worker.name] = span.counted_from
+    rates = {str(size): rate for size, rate in ledger.rates.items()}
+    return Spent(buckets=past, at=now, again=again, rates=rates)
 
 
-def _off_the_list(view: JobView, ledger: Ledger, published: Collection[str]) -> Iterator[Span]:
-    """Yield the pods that are gone, or that the list does not have any more."""
-    listed = {worker.ref.uid for worker in view.workers if worker.name in published}
-    for key, span in ledger.spans.items():
-        if span.gone_at is not None or (span.listed_at is not None and key not in listed):
-            yield span
+def _off_the_list(span: Span, worker: Worker | None, now: float) -> Buckets:
+    """Return what a pod has spent that the list does not have; nothing if it was never listed."""
+    if span.listed_at is None and span.gone_at is None:
+        return Buckets()
+    left = span
+    if span.unlisted_at is None and worker is not None:
+        left = replace(span, unlisted_at=now, in_order=_leaves_in_order(worker))
+    return buckets(left, now=now)
 
 
 def _same_job(before: Ledger | None, view: JobView) -> Ledger | None:
@@ -77,7 +84,8 @@ def _same_job(before: Ledger | None, view: JobView) -> Ledger | None:
 def _restored(view: JobView) -> Ledger:
     """Return the ledger of a process that sees the job for the first time."""
     known = view.memory.spent or Spent()
-    rates = {int(size): rate for size, rate in known.rates.items() if _is_size(size)}
+    sizes = [size for size in known.rates if _is_size(size)][-MOST_RATES:]
+    rates = {int(size): known.rates[size] for size in sizes}
     in_gpus = bool(view.facts.devices)
     return Ledger(uid=view.ref.uid, past=known.buckets, rates=rates, in_gpus=in_gpus)
 
@@ -89,53 +97,95 @@ def _is_size(text: str) -> bool:
     return _SIZE.fullmatch(text) is not None
 
 
-def _see_pods(view: JobView, spans: dict[str, Span], *, is_followed: bool) -> frozenset[str]:
-    """Take in the pods that have a node; return their keys. followed: none was there before."""
-    there = set[str]()
+def _see_pods(
+    view: JobView, spans: dict[str, Span], *, is_followed: bool, now: float
+) -> frozenset[str]:
+    """Take in the pods that have a node; return their uids. followed: none was there before."""
+    there = {pod.metadata.uid for pod in view.hidden.values()}
     for worker in view.workers:
+        uid = worker.ref.uid
         if not worker.facts.node:
             continue
-        there.add(worker.ref.uid)
-        span = spans.get(worker.ref.uid)
+        there.add(uid)
+        span = spans.get(uid)
         if span is None:
-            span = _new(view, worker, is_followed=is_followed)
-        if span.gone_at is None:
-            span = _followed(view, worker, span)
-        spans[worker.ref.uid] = span
+            span = _new(view, worker) if is_followed else _old(view, worker)
+        if span is not None:
+            spans[uid] = _followed(view, worker, span, now)
     return frozenset(there)
 
 
-def _new(view: JobView, worker: Worker, *, is_followed: bool) -> Span:
-    """Return the times of a pod that the ledger does not have."""
-    span = Span(weight=view.facts.devices.weight, bound_at=worker.facts.bound_at)
-    if is_followed:
-        return span
+def _new(view: JobView, worker: Worker) -> Span:
+    """Return the times of a pod that has just got its node."""
+    return Span(weight=view.facts.devices.weight, bound_at=worker.facts.bound_at)
+
+
+def _old(view: JobView, worker: Worker) -> Span | None:
+    """Return the times of a pod whose beginning nobody has seen; None if the memory has them all.
+
+    Whatever its rank did before this process looks into it is unknown, unless its line tells.
+    """
+    span = replace(_new(view, worker), is_old=True)
+    known = view.memory.spent or Spent()
+    if worker.name in view.host_of:
+        listed_at = worker.facts.ready_at or span.bound_at  # or a moment later
+        counted_from = known.again.get(worker.name, 0.0)
+        return replace(span, listed_at=listed_at, rank_at=listed_at, counted_from=counted_from)
     left_at = _left_at(view, worker)
-    if left_at is not None:  # the memory has what the pod spent until then
-        return replace(span, listed_at=span.bound_at, unlisted_at=left_at, counted_from=left_at)
-    if worker.name in view.host_of and worker.facts.ready_at:
-        return replace(span, listed_at=worker.facts.ready_at)  # or a moment later
+    if left_at is not None:
+        times = {"listed_at": span.bound_at, "rank_at": span.bound_at, "unlisted_at": left_at}
+        return replace(span, **times, counted_from=max(left_at, known.at))
+    if worker.terminated or worker.facts.deleting:
+        return None
     return span
 
 
-def _followed(view: JobView, worker: Worker, span: Span) -> Span:
+def _followed(view: JobView, worker: Worker, span: Span, now: float) -> Span:
     """Return the times of a pod as the view shows it."""
+    if worker.terminated:
+        return _ended(span, now)
+    if span.gone_at is not None and view.over_at is None:
+        span = replace(span, gone_at=None)  # nobody saw it for a moment
     if view.config is not None:
-        span = _listed(view, worker, span)
-    if span.rank_at is None and worker.probe.busy_seen:
-        span = replace(span, rank_at=worker.probe.busy_at)
+        span = _listed(view, worker, span, now)
+    span = _looked_into(worker, span)
     line = worker.probe.progress
     if line is not None and _is_of(span, line):
         span = _with_line(span, line)
-    if worker.terminated:
-        span = replace(span, gone_at=max(worker.facts.unready_at, span.bound_at))
     return span
 
 
-def _listed(view: JobView, worker: Worker, span: Span) -> Span:
+def _looked_into(worker: Worker, span: Span) -> Span:
+    """Return the times of a pod with what looks have shown of its rank."""
+    probe = worker.probe
+    if span.looked_at is None and _was_answered(probe):
+        span = replace(span, looked_at=max(probe.asked_at, span.bound_at))
+    if not span.idle_seen and probe.idle_at is not None:
+        span = replace(span, idle_seen=True)
+    if span.rank_at is not None or span.listed_at is None:
+        return span
+    if probe.busy_seen:
+        return replace(span, rank_at=max(probe.busy_at, span.listed_at))
+    if worker.opaque:
+        return replace(span, rank_at=span.listed_at)
+    return span
+
+
+def _was_answered(probe: Probe) -> bool:
+    return probe.busy_seen or probe.idle_at is not None
+
+
+def _leaves_in_order(worker: Worker) -> bool:
+    """Tell whether a worker that leaves the list trains until then, and saves its steps."""
+    if not worker.ready or worker.facts.node_gone_at:
+        return False
+    return worker.probe.idle_at is None
+
+
+def _listed(view: JobView, worker: Worker, span: Span, now: float) -> Span:
     """Return the times of a pod as the list shows it."""
     if worker.name not in view.host_of:
-        return _unlisted(view, worker, span)
+        return _unlisted(view, worker, span, now)
     if span.listed_at is None:
         return replace(span, listed_at=max(view.memory.added_at, span.bound_at))
     if span.unlisted_at is not None:
@@ -143,14 +193,13 @@ def _listed(view: JobView, worker: Worker, span: Span) -> Span:
     return span
 
 
-def _unlisted(view: JobView, worker: Worker, span: Span) -> Span:
+def _unlisted(view: JobView, worker: Worker, span: Span, now: float) -> Span:
     if span.listed_at is None or span.unlisted_at is not None:
         return span
     left_at = _left_at(view, worker)
     if left_at is None:
-        left_at = view.memory.removed_at
-    in_order = not worker.terminated and not worker.facts.node_gone_at
-    return replace(span, unlisted_at=left_at, in_order=in_order)
+        left_at = now
+    return replace(span, unlisted_at=left_at, in_order=_leaves_in_order(worker))
 
 
 def _left_at(view: JobView, worker: Worker) -> float | None:
@@ -167,19 +216,64 @@ def _is_of(span: Span, line: ProgressLine) -> bool:
 
 
 def _with_line(span: Span, line: ProgressLine) -> Span:
-    last = span.line
+    last, stepped_at = span.line, span.step_seen_at(line)
     if last is None:
-        return replace(span, line=line)
+        counted = _counted_steps(span, line)
+        return replace(span, line=line, stepped_at=stepped_at, counted_steps=counted)
     if last.since == line.since:
-        return replace(span, line=line)
-    return replace(span, line=line, before=last)
+        return replace(span, line=line, stepped_at=stepped_at)
+    earlier = (*span.earlier, last)[-MOST_RINGS:]
+    new = {"line": line, "earlier": earlier, "stepped_at": stepped_at}
+    return replace(span, **new, slow=slowness.NOT_COMPARED)
+
+
+def _counted_steps(span: Span, line: ProgressLine) -> float:
+    """Return the seconds of steps that the memory has, as if the rank had trained on since."""
+    if span.counted_from <= span.bound_at:
+        return 0.0
+    return max(0.0, line.done - (line.at - max(line.since, span.counted_from)))
+
+
+def _compare(
+    view: JobView, before: Mapping[str, Span], spans: dict[str, Span], *, now: float
+) -> None:
+    """Count the looks by what the ranks that have done a step say of their own times."""
+    if now < max(view.memory.added_at, view.memory.removed_at) + slowness.SETTLED:
+        return
+    fresh = [key for key, span in spans.items() if _has_stepped(before.get(key), span)]
+    if not fresh:
+        return
+    factors = slowness.factors(dict(_listed_lines(spans)), now=now)
+    for key in fresh:
+        slow = slowness.after(spans[key].slow, factors.get(key), among=len(factors))
+        spans[key] = replace(spans[key], slow=slow)
+
+
+def _has_stepped(before: Span | None, span: Span) -> bool:
+    if before is None:
+        return span.stepped_at > 0.0
+    return span.stepped_at != before.stepped_at
+
+
+def _listed_lines(spans: Mapping[str, Span]) -> Iterator[tuple[str, ProgressLine]]:
+    for key, span in spans.items():
+        line = span.listed_line
+        if line is not None:
+            yield key, line
 
 
 def _end_others(spans: dict[str, Span], there: Collection[str], *, gone_at: float) -> None:
     """Note that the pods that are not there are gone."""
     for key, span in spans.items():
-        if key not in there and span.gone_at is None:
-            spans[key] = replace(span, gone_at=gone_at)
+        if key not in there:
+            spans[key] = _ended(span, gone_at)
+
+
+def _ended(span: Span, gone_at: float) -> Span:
+    """Return the times of a pod that is gone at that time, if not before."""
+    if span.gone_at is not None:
+        return span
+    return replace(span, gone_at=gone_at)
 
 
 def _end_all(spans: dict[str, Span], over_at: float | None, *, in_order: bool) -> None:

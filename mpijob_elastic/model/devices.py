@@ -24,6 +24,10 @@ _CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 CLASS_QUOTA = ".deviceclass.resource.k8s.io/devices"
 
 
+# GPUs or slices of a node: no node has more.
+MOST_WEIGHT = 1024
+
+
 @dataclass(frozen=True, kw_only=True)
 class Accelerator:
     """A row of the table of accelerators."""
@@ -109,8 +113,11 @@ class Devices(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def weight(self) -> int:
-        """Whole devices, else slices, for GPU-seconds; 1 without either."""
-        return self.whole or sum(self.slices.values()) or 1
+        """Whole devices, else slices, for GPU-seconds; 1 without either.
+
+        A tenant may ask for any number, so it is bounded.
+        """
+        return min(self.whole or sum(self.slices.values()) or 1, MOST_WEIGHT)
 
     def __str__(self) -> str:
         """The devices in words, such as `4, 2 mig-1g.10gb`; "" for none."""

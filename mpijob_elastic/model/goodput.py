@@ -31,11 +31,14 @@ from typing import Annotated
 
 import msgspec
 
-from mpijob_elastic.model.bounds import MOST_INT32
+from mpijob_elastic.model.bounds import LATEST, MOST_INT32
 from mpijob_elastic.model.progress import ProgressLine
+from mpijob_elastic.model.slowness import NOT_COMPARED, Slowness
 
+_Time = Annotated[float, msgspec.Meta(ge=0.0, le=LATEST)]
 # GPU-seconds of a thousand years of 10,000 workers with 16 GPUs: more is not ours.
-_Seconds = Annotated[float, msgspec.Meta(ge=0.0, le=1e16)]
+MOST_SECONDS = 1e16
+_Seconds = Annotated[float, msgspec.Meta(ge=0.0, le=MOST_SECONDS)]
 
 
 class Buckets(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -65,8 +68,7 @@ class Buckets(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def plus(self, other: "Buckets") -> "Buckets":
         """Return the sum."""
-        pairs = zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True)
-        return Buckets(**dict(zip(NAMES, (one + two for one, two in pairs), strict=True)))
+        return _sum(self, [other])
 
 
 NAMES = Buckets.__struct_fields__
@@ -75,13 +77,19 @@ TELLS_WITHIN = 900.0
 # Seconds after its last look in which a rank that leaves in order has trained on. A look that was
 # due by then has failed.
 TRUSTED_FOR = 45.0
+# Earlier rings of which the last line is kept: a loss and the way back may take several.
+MOST_RINGS = 4
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the memory has of the pods that had left the list when it was written."""
 
-    #: The GPU-seconds of these pods.
+    #: The GPU-seconds of these pods, until that time.
     buckets: Buckets = msgspec.field(default_factory=Buckets)
+    #: When they were counted.
+    at: _Time = 0.0
+    #: Pods that are listed again, by name, with the time until which they are in the buckets.
+    again: Mapping[str, _Time] = msgspec.field(default_factory=dict)
     #: Samples per second at each size so far, by the number of workers.
     rates: Mapping[str, float] = msgspec.field(default_factory=dict)
 
@@ -103,15 +111,25 @@ class Span(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     gone_at: float | None = None
     #: From when its seconds count: the memory has those before. 0 if all count.
     counted_from: float = 0.0
+    #: The seconds of its steps that the memory has.
+    counted_steps: float = 0.0
+    #: The process that follows it has not seen its beginning.
+    is_old: bool = False
+    #: When a look into it was first answered.
+    looked_at: float | None = None
+    #: A look has found it without a rank.
+    idle_seen: bool = False
     #: Its last line of progress.
     line: ProgressLine | None = None
-    #: The last line of the ring before.
-    before: ProgressLine | None = None
+    #: The last lines of its earlier rings, at most MOST_RINGS, the newest last.
+    earlier: tuple[ProgressLine, ...] = ()
     #: It left the list, or its job ended, as planned: its rank trained on until then, and saved its
     #: steps.
     in_order: bool = False
-    #: Looks in a row that have found its rank slower than the others.
-    slow: int = 0
+    #: When a look first saw its last step, by our clock; 0 without a line.
+    stepped_at: float = 0.0
+    #: What looks have shown of its rank beside the others, in the ring of its last line.
+    slow: Slowness = NOT_COMPARED
 
     @property
     def first_at(self) -> float | None:
@@ -125,7 +143,27 @@ class Span(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """
         if self.gone_at is not None or self.line is not None:
             return True
-        return self.rank_at is not None and now >= self.rank_at + TELLS_WITHIN
+        if self.rank_at is None or self.looked_at is None:
+            return False
+        return now >= self.looked_at + TELLS_WITHIN
+
+    def line_at(self, at: float) -> ProgressLine | None:
+        """Return the last line of the ring that had formed at a time; None if nobody knows it."""
+        lines = (*self.earlier, self.line) if self.line else ()
+        return next((line for line in reversed(lines) if line.since <= at), None)
+
+    @property
+    def listed_line(self) -> ProgressLine | None:
+        """Its last line while it is listed; None once it has left or ended."""
+        if self.gone_at is not None or self.unlisted_at is not None:
+            return None
+        return self.line
+
+    def step_seen_at(self, line: ProgressLine) -> float:
+        """Return when a look first saw the last step of a line that is read now."""
+        if self.line is not None and self.line.at == line.at:
+            return self.stepped_at
+        return line.asked_at
 
 
 def buckets(span: Span, *, now: float) -> Buckets:
@@ -133,8 +171,6 @@ def buckets(span: Span, *, now: float) -> Buckets:
     begin, end = max(span.bound_at, span.counted_from), _end(span, now=now)
     if end <= begin:
         return Buckets()
-    if span.counted_from:
-        return _weighed(span, leaving=end - begin)
     first = span.first_at
     if first is None:
         return _without_rank(span, begin, end)
@@ -166,25 +202,41 @@ def _left_at(span: Span, end: float) -> float:
 
 
 def _without_rank(span: Span, begin: float, end: float) -> Buckets:
-    if span.gone_at is not None:
+    is_useless = span.listed_at is None or span.idle_seen
+    if span.gone_at is not None and is_useless:
         return _weighed(span, useless=end - begin)
     if span.listed_at is None:
         return _weighed(span, starting=end - begin)
     listed = _within(span.listed_at, begin, end)
     left = _within(_left_at(span, end), listed, end)
-    return _weighed(span, starting=listed - begin, joining=left - listed, leaving=end - left)
+    early = {"starting": listed - begin, "leaving": end - left}
+    if span.gone_at is not None:  # nobody could look into it
+        return _weighed(span, **early, unknown=left - listed)
+    return _weighed(span, **early, joining=left - listed)
 
 
 def _training(span: Span, line: ProgressLine, seconds: float) -> dict[str, float]:
     """Return the buckets of the seconds in a ring; whatever a line says, they add up."""
-    done, lost = line.done, line.repeated
-    if span.in_order and line.alive:
-        done += _since_the_look(line, line.first + seconds)
-    elif span.gone_at is not None:  # nobody will save its last steps
-        done, lost = line.kept, line.repeated + line.open
-    kept = min(done, seconds)
+    lost = line.repeated
+    if span.gone_at is not None and not _trains_on(span, line):
+        lost += line.open
+    kept = _within(_saved(span, line, line.first + seconds) - span.counted_steps, 0.0, seconds)
     repeated = min(lost, seconds - kept)
     return {"kept": kept, "repeated": repeated, "stalled": seconds - kept - repeated}
+
+
+def _saved(span: Span, line: ProgressLine, left_at: float) -> float:
+    """Return the seconds of steps that count, of a rank that has left the ring at that time."""
+    if _trains_on(span, line):
+        return line.done + _since_the_look(line, left_at)
+    if span.gone_at is not None:  # nobody will save its last steps
+        return line.kept
+    return line.done
+
+
+def _trains_on(span: Span, line: ProgressLine) -> bool:
+    """Tell whether a rank leaves in order, so that it has saved what it has done."""
+    return span.in_order and line.alive
 
 
 def _since_the_look(line: ProgressLine, until: float) -> float:
@@ -261,6 +313,15 @@ class Ledger:
             began = max(began, line.since)
         return began or None
 
+    def last_told(self, *, ranks: int) -> float | None:
+        """Return when a rank last told of an earlier ring of so many ranks or more."""
+        found: float | None = None
+        for span in self.spans.values():
+            for line in span.earlier:
+                if line.ranks >= ranks and line.at > (found or 0.0):
+                    found = line.at
+        return found
+
     def loss(self, *, since: float, until: float) -> Loss | None:
         """Return what was lost between two times; None if nobody knows.
 
@@ -270,13 +331,15 @@ class Ledger:
         """
         seconds, steps = 0.0, 0
         for span in self.spans.values():
+            held = _held_between(span, since, until)
+            if not held:
+                continue
             done = _done_between(span, since, until)
             if done is None:
                 return None
             # Whatever the lines say, no more is lost than was held since the last look before.
             most = _held_between(span, _looked_before(span, since), until)
-            lost = _within(_held_between(span, since, until) - done, 0.0, most)
-            seconds += span.weight * lost
+            seconds += span.weight * _within(held - done, 0.0, most)
             steps = max(steps, _repeated_since(span, since))
         return Loss(seconds=seconds, steps=min(steps, MOST_INT32))
 
@@ -285,7 +348,7 @@ def _sum(first: Buckets, more: Iterable[Buckets]) -> Buckets:
     totals = list(msgspec.structs.astuple(first))
     for one in more:
         for place, seconds in enumerate(msgspec.structs.astuple(one)):
-            totals[place] += seconds
+            totals[place] = min(totals[place] + seconds, MOST_SECONDS)
     return Buckets(**dict(zip(NAMES, totals, strict=True)))
 
 
@@ -295,8 +358,9 @@ def _held_between(span: Span, since: float, until: float) -> float:
 
 
 def _looked_before(span: Span, since: float) -> float:
-    """Return when the last line of the ring before was written, if that was earlier."""
-    return min(since, span.before.at) if span.before else since
+    """Return when the last line before a time was written, or that time."""
+    line = span.line_at(since)
+    return min(since, line.at) if line else since
 
 
 def _done_between(span: Span, since: float, until: float) -> float | None:
@@ -307,33 +371,27 @@ def _done_between(span: Span, since: float, until: float) -> float | None:
     before = _done_at(span, span.line, since)
     if before is None:
         return None
-    return _done_in_ring(span, span.line, until) - before
-
-
-def _done_in_ring(span: Span, line: ProgressLine, at: float) -> float:
-    """Return the seconds of steps that count until a time in the ring of the last line."""
-    done = line.kept if span.gone_at is not None else line.done
-    return done - max(0.0, line.at - at)
+    return _done_until(span, span.line, until) - before
 
 
 def _done_at(span: Span, line: ProgressLine, at: float) -> float | None:
-    """Return the same until any time, as if no step before it were lost.
+    """Return the seconds of steps until a time, as if no step before it were lost.
 
     None if the ring has formed since, and nobody looked into the ring before.
     """
-    if at >= line.since:
-        return _done_in_ring(span, line, at)
     if at <= line.first:
         return 0.0
-    if span.before is None:
-        return None
-    return span.before.done + at - span.before.at
+    known = span.line_at(at)
+    return max(0.0, known.done + at - known.at) if known else None
+
+
+def _done_until(span: Span, line: ProgressLine, at: float) -> float:
+    """Return the seconds of steps that count until a time in the ring of the last line."""
+    left_at = at if span.unlisted_at is None else min(at, span.unlisted_at)
+    return _saved(span, line, left_at) - max(0.0, line.at - at)
 
 
 def _repeated_since(span: Span, at: float) -> int:
-    """Return the steps that were done again in a ring that formed after a time."""
-    if span.line is None or span.before is None:
-        return 0
-    if span.line.since <= at:
-        return 0
-    return span.line.again - span.before.again
+    """Return the steps that were done again since a time."""
+    known = span.line_at(at)
+    return span.line.again - known.again if span.line and known else 0

@@ -79,6 +79,8 @@ interface JobReport {
   ended: string | null;
   needsRestart: boolean;
   context: string;
+  progress: ProgressReport | null;
+  goodput: GoodputReport | null;
 }
 
 interface Finding {
@@ -91,6 +93,39 @@ interface Finding {
 interface Explanation {
   job: Finding[];
   workers: { name: string; cause: Finding }[];
+}
+
+interface ProgressReport {
+  step: number;
+  total: number | null;
+  percent: number | null;
+  stepsPerSecond: number | null;
+  samplesPerSecond: number | null;
+  secondsLeft: number | null;
+  at: string;
+  ranks: number;
+}
+
+type Bucket =
+  | "starting"
+  | "joining"
+  | "stalled"
+  | "repeated"
+  | "leaving"
+  | "useless"
+  | "kept"
+  | "unknown";
+
+type GoodputReport = {
+  unit: string;
+  allocated: number;
+  rates: Record<string, number>;
+} & Record<Bucket, number>;
+
+// What looks into the workers have found.
+interface TrainingReport {
+  progress: ProgressReport | null;
+  goodput: GoodputReport | null;
 }
 
 // A row of the page of all jobs: what the server sends, and its element.
@@ -109,6 +144,14 @@ interface SizesPart {
   desired?: number | null;
   ready?: number;
   published?: number;
+}
+
+// GPU-seconds at a time. apart: the page has not seen the time before it.
+interface SpentPart {
+  from: number;
+  allocated: number;
+  kept: number;
+  apart: boolean;
 }
 
 // What a worker did from a time on. guessed: it is unknown whether it was listed then.

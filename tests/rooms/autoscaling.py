@@ -3,22 +3,17 @@
 from dataclasses import replace
 from typing import Any
 
-import msgspec
-
 from mpijob_elastic.capabilities.autoscaling import Autoscaling, autoscaler, size
 from mpijob_elastic.capabilities.autoscaling.facts import Scaling
+from mpijob_elastic.capabilities.autoscaling.growth import NAME, Growth, encoded
 from mpijob_elastic.model.job import JobView
 from tests.builders import LONG_AGO, but
 from tests.room_words import ByType, Words
 
 
-def grown(worked: int, *, asked: int, at: float = LONG_AGO) -> dict[str, bytes]:
+def grown(worked: int, *, asked: int, at: float = LONG_AGO, **more: Any) -> dict[str, bytes]:
     """What the memory tells of the sizes that worked and were asked for."""
-    return {
-        size.NAME: msgspec.json.encode(
-            size.Growth(worked=worked, asked=asked, at=at), order="sorted"
-        )
-    }
+    return {NAME: encoded(Growth(worked=worked, asked=asked, at=at, **more))}
 
 
 def _with(before: ByType, **facts: Any) -> ByType:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from mpijob_elastic import names
-from mpijob_elastic.capabilities.autoscaling import autoscaler, facts, losses, size
+from mpijob_elastic.capabilities.autoscaling import autoscaler, facts, growth, losses, size
 from mpijob_elastic.capabilities.autoscaling.autoscaler import Autoscaler
 from mpijob_elastic.capabilities.autoscaling.facts import AUTOSCALE, AUTOSCALERS, Scaling, scaling
 from mpijob_elastic.decide.actions import Action, Note
@@ -50,6 +50,8 @@ class Autoscaling(Capability):
             )
             problems.append(policy.problem(AUTOSCALE, job.metadata.annotations[AUTOSCALE], allowed))
             del values["autoscale"]
+        if values and job.sized:
+            values["sized_by_us"] = job.sized.manager == names.PROGRAM
         return Scaling(**values) if values else None, problems
 
     @classmethod
@@ -78,7 +80,7 @@ class Autoscaling(Capability):
         asked = scaling(state.view.facts)
         is_used = asked.scale_timeout is not None or asked.fill
         if is_used and state.view.elastic:
-            yield Record(name=size.NAME, json=size.entry(state, published))
+            yield Record(name=growth.NAME, json=size.entry(state, published))
 
     def notes(self, state: JobState) -> Iterable[Note]:
         """Yield notices on what keeps the job from being scaled as it asks."""

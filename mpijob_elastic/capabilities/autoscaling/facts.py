@@ -4,6 +4,7 @@
     external:train_queue_length=100             an external metric, so much for each worker
     external:train_queue_length{queue=a}=100    the same with labels
     fill                                        no HPA: idle nodes are filled (see `size`)
+    fill,worth=0.3                              the same, while a worker more is worth so much
 
 https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/horizontal-pod-autoscaler-v2/
 """
@@ -35,6 +36,8 @@ TOLERANCE_SINCE = 35
 GROW_AFTER_LOSS = f"{names.PREFIX}grow-after-loss"
 # Seconds after a loss for which a job that fills does not grow, unless it says how many.
 GROWS_AFTER = 300.0
+# The worth that a worker must have for a job that fills to keep it, unless it says how much.
+WORTH = 0.5
 # v2 is the first version with external metrics and a behaviour.
 AUTOSCALERS = Resource(
     group="autoscaling",
@@ -45,8 +48,8 @@ AUTOSCALERS = Resource(
 
 Spec = Mapping[str, Any]
 ALLOWED = (
-    '"fill", "cpu=70" (percent) or "external:METRIC=100", or with labels '
-    '"external:METRIC{queue=train}=100"'
+    '"fill", "fill,worth=0.5" (0 to 1), "cpu=70" (percent) or "external:METRIC=100", or with '
+    'labels "external:METRIC{queue=train}=100"'
 )
 # Seconds between two steps of an HPA. A change of size costs training some seconds: so an HPA makes
 # one step at a time, with a pause in which the new workers can start.
@@ -56,6 +59,7 @@ LONGEST_PERIOD = 1800
 # Seconds for which the smallest size wanted holds (up), and the largest (down).
 UP_WINDOW, DOWN_WINDOW = 60, 600
 
+_FILL = re.compile(r"fill(?:,worth=(?P<worth>0(?:\.[0-9]{1,3})?|1(?:\.0{1,3})?))?")
 _CPU = re.compile(r"cpu=(?P<percent>[1-9][0-9]{0,4})")
 _LABEL = r"[A-Za-z0-9_./-]{1,253}=[A-Za-z0-9_.-]{0,63}"
 _EXTERNAL = re.compile(
@@ -71,6 +75,8 @@ class Autoscale:
 
     #: Idle nodes; nothing else counts then.
     fill: bool = False
+    #: What a worker more must be worth (see `worth`) for the job to keep it; 0 if any may stay.
+    worth: float = WORTH
     #: The external metric; "" for the CPU of the workers.
     name: str = ""
     #: The labels that select the external metric.
@@ -93,8 +99,8 @@ class Autoscale:
 
 def parse(text: str) -> Autoscale | None:
     """Return the request in the annotation; None if the annotation cannot be read."""
-    if text == "fill":
-        return Autoscale(fill=True)
+    if found := _FILL.fullmatch(text):
+        return Autoscale(fill=True, worth=float(found["worth"] or WORTH))
     if found := _CPU.fullmatch(text):
         return Autoscale(value=int(found["percent"]))
     if found := _EXTERNAL.fullmatch(text):
@@ -150,6 +156,8 @@ class Scaling(CapabilityFacts):
     #: Seconds after a loss in which a job that fills is not made larger than it was before; None
     #: for GROWS_AFTER.
     grow_after_loss: float | None = None
+    #: We were the last to set the size.
+    sized_by_us: bool = False
 
     @property
     def pause_after_loss(self) -> float:

@@ -13,28 +13,28 @@ is a pause after it (change_pause). The job gives back as many workers as other 
 for, in one step, and workers that no node takes, down to a size that it may have. A pod that still
 waits after some minutes was not helped by that. All such pods count again for as long each hour, at
 the same time, however many they are. After a loss the job does not grow beyond its size before for
-a while (see `losses`).
+a while (see `losses`), and for some hours not beyond a size at which another worker did not pay
+(see `worth`).
 """
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-import msgspec
+from msgspec.structs import replace
 
-from mpijob_elastic.capabilities.autoscaling import autoscaler, change_pause, losses
+from mpijob_elastic.capabilities.autoscaling import autoscaler, change_pause, losses, worth
 from mpijob_elastic.capabilities.autoscaling.autoscaler import Autoscaler
 from mpijob_elastic.capabilities.autoscaling.facts import scaling
+from mpijob_elastic.capabilities.autoscaling.growth import Growth, encoded, remembered
+from mpijob_elastic.capabilities.autoscaling.worth import most
 from mpijob_elastic.decide.actions import Note, Operations, SetSize, normal, put, test, warning
 from mpijob_elastic.decide.state import JobState, honest
 from mpijob_elastic.decide.step import NO_STEP, Step
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource
 from mpijob_elastic.model import phrases
-from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.memory import Count, Time
 from mpijob_elastic.model.phrases import listed
 
-NAME = "growth"
 # Seconds that a pod of another job waits before workers are given back for it: a scheduler may need
 # a moment.
 PATIENCE = 20.0
@@ -68,29 +68,6 @@ class Fill(_Resize):
     """Set the size of a job that fills idle nodes, within its bounds."""
 
 
-class Growth(msgspec.Struct, frozen=True, kw_only=True):
-    """What the job's memory holds of its size."""
-
-    #: The last size that worked.
-    worked: Count
-    #: The size that is asked for.
-    asked: Count
-    #: Since when it is asked for.
-    at: Time
-
-
-_decoder = msgspec.json.Decoder(Growth)
-_encoder = msgspec.json.Encoder(order="sorted")
-
-
-def remembered(view: JobView) -> Growth | None:
-    """Return what the job's memory says; None if it says nothing that can be read."""
-    try:
-        return _decoder.decode(view.memory.own[NAME]) if NAME in view.memory.own else None
-    except (msgspec.DecodeError, RecursionError):
-        return None
-
-
 def entry(state: JobState, published: Collection[str]) -> bytes:
     """Return the entry of the memory once these pods are published."""
     view, old, now = state.view, state.view.memory, state.now
@@ -102,7 +79,8 @@ def entry(state: JobState, published: Collection[str]) -> bytes:
     whole = bool(wanted) and set(wanted) <= set(published)
     worked = view.replicas if whole else min(before.worked, view.replicas)
     believed = before.asked == asked and before.at == honest(before.at, now=now)
-    return _encoder.encode(Growth(worked=worked, asked=asked, at=before.at if believed else now))
+    at = before.at if believed else now
+    return encoded(replace(worth.followed(state, before, asked), worked=worked, asked=asked, at=at))
 
 
 def resize(
@@ -170,9 +148,9 @@ def _fill(state: JobState, size: Growth, others_wait: Sequence[float]) -> Step[F
     if now < due_at:
         return Step(again_at=due_at)
     if in_queue:
-        after, why = _most(view), "Kueue decides how many run"
+        after, why = most(view), "Kueue decides how many run"
     else:
-        after, why = _wanted(state, others_wait)
+        after, why = _wanted(state, size, others_wait)
     wake_at = None if in_queue else now + EVERY
     if after > view.replicas and (pause := losses.pause(view, now=now)):
         after = max(view.replicas, min(after, pause.most))
@@ -184,22 +162,18 @@ def _fill(state: JobState, size: Growth, others_wait: Sequence[float]) -> Step[F
 
 
 def notes(state: JobState) -> Iterator[Note]:
-    """Yield a notice if the job would take more idle nodes, and waits after a loss."""
+    """Yield notices on why a job that fills takes no more idle nodes."""
     view = state.view
     if not (view.elastic and view.driver_running) or state.wishes.suspend:
         return
     pause = losses.pause(view, now=state.now)
-    if pause and max(view.replicas, pause.most) < _most(view):
+    if pause and max(view.replicas, pause.most) < most(view):
         yield losses.note(view, pause)
+    if size := remembered(view):
+        yield from worth.notes(state, size)
 
 
-def _most(view: JobView) -> int:
-    """Return the largest size that the job may have and at which every worker gets a rank."""
-    least, most = view.policy.min_replicas or 1, view.policy.max_replicas or 1
-    return view.facts.size_down(max(least, min(most, view.facts.max_np_workers or most)))
-
-
-def _wanted(state: JobState, others_wait: Sequence[float]) -> tuple[int, str]:
+def _wanted(state: JobState, size: Growth, others_wait: Sequence[float]) -> tuple[int, str]:
     """Return the size for now, and the reason."""
     view, least = state.view, state.view.policy.min_replicas or 1
     others_wait = helped(others_wait, now=state.now)
@@ -212,12 +186,23 @@ def _wanted(state: JobState, others_wait: Sequence[float]) -> tuple[int, str]:
     elif idle := _unscheduled(state, before=state.now - UNSCHEDULED_FOR):
         after, why = view.replicas - idle, f"no node takes the last {idle}"
     else:
-        grows = _is_whole(state) and not others_wait
-        more = view.facts.size_at_least(view.replicas + 1) if grows else 0
-        return min(
-            more or view.facts.size_down(view.replicas), _most(view)
-        ), "none of its workers waits"
+        return _grown(state, size, is_free=not others_wait)
     return min(view.replicas, view.facts.size_down(max(least, after))), why
+
+
+def _grown(state: JobState, size: Growth, *, is_free: bool) -> tuple[int, str]:
+    """Return the size of a job whose workers have all found nodes; free: nobody else waits."""
+    view = state.view
+    found = worth.ceiling(view, size, now=state.now)
+    is_ours = scaling(view.facts).sized_by_us
+    if found and is_ours and found.size < view.replicas == found.tried:
+        return found.size, worth.words(found, scaling(view.facts))
+    highest = found.size if found else most(view)
+    if not is_free or not _is_whole(state) or worth.is_awaited(view, size, now=state.now):
+        highest = min(highest, view.replicas)
+    grown = view.facts.size_at_least(view.replicas + 1)
+    more = grown if grown and grown <= highest else view.facts.size_down(view.replicas)
+    return min(more, most(view)), "none of its workers waits"
 
 
 def helped(waits: Sequence[float], *, now: float) -> list[float]:

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from mpijob_elastic import names
 from mpijob_elastic.decide import drain
 from mpijob_elastic.decide.actions import Note, normal
-from mpijob_elastic.decide.state import JobState, WorkerState, honest
+from mpijob_elastic.decide.state import SKEW, JobState, WorkerState, honest
 from mpijob_elastic.model import history, phrases
 from mpijob_elastic.model.goodput import Ledger
 from mpijob_elastic.model.history import Change
@@ -41,6 +41,9 @@ MOST = 3
 _USER, _HPA = "user", "HPA"
 # The notes on a change of the parked workers.
 _PARKED, _UNPARKED = "by parking", "parked workers came back"
+# Seconds after its list in which a change is followed until all its ranks step: a ring that forms
+# later has another reason.
+TOLD_WITHIN = 900.0
 # Seconds after an edit in which the edit may be what has removed an annotation.
 _REMOVED_WITHIN = 60.0
 
@@ -337,19 +340,33 @@ def _trained(state: JobState, change: Change) -> Change:
 def _trained_by_lines(state: JobState, ledger: Ledger, change: Change) -> Change:
     """Return the change with what it cost, once all ranks of the size have told of a step."""
     view = state.view
+    if state.now > change.at + (change.listed or 0.0) + TOLD_WITHIN:
+        return change
     pods = [state.by_name[pod].pod.ref.uid for pod in view.wanted_names if pod in state.by_name]
     if len(pods) < view.replicas:
         return change
-    began = ledger.ring_since(pods, ranks=view.replicas * view.facts.slots, after=change.at)
+    ranks = view.replicas * view.facts.slots
+    began = ledger.ring_since(pods, ranks=ranks, after=change.at - SKEW)
     if began is None:
         return change
-    cost = ledger.loss(since=change.at, until=began)
+    cost = ledger.loss(since=_signal(view, ledger, change), until=began)
     return replace(
         change,
-        trained=round(began - change.at, 1),
+        trained=round(max(0.0, began - change.at), 1),
         lost=round(cost.seconds, 1) if cost else None,
         repeated=cost.steps if cost else None,
     )
+
+
+def _signal(view: JobView, ledger: Ledger, change: Change) -> float:
+    """Return the time from which a change costs.
+
+    A loss was before the list knew of it: at the earliest when the whole ring last told of itself.
+    """
+    whole_at = ledger.last_told(ranks=change.before * view.facts.slots)
+    if change.by or whole_at is None:
+        return change.at
+    return min(change.at, whole_at)
 
 
 def _cut(state: JobState, change: Change) -> Change:

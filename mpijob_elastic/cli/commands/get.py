@@ -44,6 +44,9 @@ async def get(
 
     - `kubectl mpijob-elastic get train -o json`: the same for programs, as a kubectl plugin
 
+    PROGRESS and ETA need the right to exec into workers: a look reads the line that the program writes. `get JOB` also
+    says where the job's GPU-seconds went. "-" is what no program wrote.
+
     Clusters that cannot be read are named in a line; the others are shown.
 
     Exit codes: 0 done; 1 no such job, or no right to read it; 2 wrong usage; 4 no answer from the

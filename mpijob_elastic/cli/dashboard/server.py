@@ -15,6 +15,7 @@ from aiohttp import web
 from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.dashboard import guard, post, streams
 from mpijob_elastic.cli.dashboard.streams import Channel
+from mpijob_elastic.cli.dashboard.training import Trainings
 from mpijob_elastic.cli.jobs.live import Key
 from mpijob_elastic.cli.jobs.snapshot import Selection, fetch_job
 from mpijob_elastic.cli.target import Where
@@ -85,6 +86,7 @@ async def serving(
     namespace: the namespace of the jobs, None for all namespaces. used: set by the first request
     with the token.
     """
+    trainings = Trainings()
 
     @web.middleware
     async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -105,7 +107,7 @@ async def serving(
     async def one_job(request: web.Request) -> web.StreamResponse:
         key = _key(request)
         return await _stream(
-            request, client, namespace, lambda channel: _shown(client, key, channel)
+            request, client, namespace, lambda channel: _shown(client, key, channel, trainings)
         )
 
     async def change(request: web.Request) -> web.StreamResponse:
@@ -142,9 +144,10 @@ def _key(request: web.Request) -> Key:
     return key
 
 
-async def _shown(client: ApiReader, key: Key, channel: Channel) -> None:
+async def _shown(client: ApiReader, key: Key, channel: Channel, trainings: Trainings) -> None:
     channel.put("may", await post.may(client, key))
-    await streams.of_job(client, key, channel)
+    with trainings.shared(key) as training:
+        await streams.of_job(client, key, channel, training)
 
 
 async def _secure(_request: web.Request, response: web.StreamResponse) -> None:

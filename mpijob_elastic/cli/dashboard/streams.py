@@ -15,6 +15,7 @@ from typing import NoReturn
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.cli.dashboard.training import FollowedTraining
 from mpijob_elastic.cli.jobs import explain, history, report
 from mpijob_elastic.cli.jobs.dependencies import Event, read_event
 from mpijob_elastic.cli.jobs.explain import Evidence, Looks
@@ -31,7 +32,7 @@ from mpijob_elastic.model.kubexec import Exec
 
 # Seconds after which an empty line shows that a stream lives.
 HEARTBEAT = 2.0
-# Seconds between batches of changed jobs.
+# Seconds between batches of changed jobs, and between two questions for a new look.
 BATCH = 0.2
 # Seconds between checks of the API server, reads of the log, and reports on a job that does not
 # change (deadlines pass without a change).
@@ -140,10 +141,12 @@ def _troubles(findings: tuple[Finding, ...]) -> Iterator[Finding]:
         yield from reversed(of_cause.values())
 
 
-async def of_job(client: ApiReader, key: Key, channel: Channel) -> NoReturn:
-    """Send the report, explanation, history, Events and log of a job.
+async def of_job(
+    client: ApiReader, key: Key, channel: Channel, training: FollowedTraining
+) -> NoReturn:
+    """Send the report, explanation, training, history, Events and log of a job.
 
-    Raises NoSuchJob and other `errors.KubeError`.
+    training: what all pages of the job share. Raises NoSuchJob and other `errors.KubeError`.
     """
     namespace, name = key
     first = await fetch_job(client, namespace, name)
@@ -158,6 +161,7 @@ async def of_job(client: ApiReader, key: Key, channel: Channel) -> NoReturn:
             shown.explain(),
             shown.read_log(),
             shown.follow_events(),
+            shown.follow_training(training),
         ):
             group.create_task(work)
         await shown.follow()
@@ -224,6 +228,14 @@ class _ShownJob:
         same = {name for name, uid in uids.items() if self._uids.get(name) == uid}
         kept = {name: look for name, look in looks.items() if name in same}
         return ({**kept, **dict.fromkeys(uids.keys() - same, _NOT_YET)} if looks else {}), frozen
+
+    async def follow_training(self, training: FollowedTraining) -> NoReturn:
+        """Send how far the job is, and where its GPU-seconds went, after each look."""
+        while True:
+            snapshot = self._live.snapshot(self._key)
+            if snapshot and not snapshot.fault:
+                self._channel.put("training", await training.look(self._client, snapshot.view))
+            await asyncio.sleep(BATCH)
 
     async def read_log(self) -> NoReturn:
         """Send the last lines of the launcher's log, every AGAIN seconds."""

@@ -9,6 +9,8 @@ from itertools import islice
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.cli.jobs import progress_report
+from mpijob_elastic.cli.jobs.progress_report import GoodputReport, ProgressReport
 from mpijob_elastic.cli.jobs.snapshot import SeenPod, Snapshot, cannot_show
 from mpijob_elastic.decide import derive, in_words, plan
 from mpijob_elastic.decide.shown import first_word, shown_of
@@ -160,6 +162,10 @@ class JobReport(_ReportPart, frozen=True):
     needs_restart: bool = False
     #: The context of the kubeconfig, "" where the user names no context.
     context: str = ""
+    #: None where no line of progress is known.
+    progress: ProgressReport | None = None
+    #: None where nobody knows, and in lists: only the page of a job looks into all its workers.
+    goodput: GoodputReport | None = None
 
 
 def shown(snapshot: Snapshot, *, now: float) -> JobReport:
@@ -213,6 +219,7 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
     workers = [_worker(snapshot, state, index) for index in _shown_workers(view)]
     asked = view.facts.devices.times(view.replicas)
     held = view.facts.devices.times(_held_nodes(view))
+    progress, goodput = _trained(snapshot, now=now)
     return JobReport(
         namespace=view.namespace,
         name=view.name,
@@ -247,7 +254,18 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
         priority=snapshot.job.priority,
         ended=_time_or_none(view.facts.ended_at),
         needs_restart=_needs_restart(view) and not state.foreign,
+        progress=progress,
+        goodput=goodput,
     )
+
+
+def _trained(
+    snapshot: Snapshot, *, now: float
+) -> tuple[ProgressReport | None, GoodputReport | None]:
+    """Return `JobReport.progress` and `goodput`."""
+    if snapshot.lines is None:
+        return None, None
+    return progress_report.of(snapshot.view, snapshot.lines, now=now)
 
 
 def _shown_workers(view: JobView) -> list[int]:

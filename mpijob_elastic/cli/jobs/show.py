@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from mpijob_elastic.cli import exit_codes
 from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.jobs import at_work, snapshot, table
+from mpijob_elastic.cli.jobs import at_work, progress_looks, snapshot, table
 from mpijob_elastic.cli.jobs.at_work import AtWork
 from mpijob_elastic.cli.jobs.report import JobReport, shown
 from mpijob_elastic.cli.jobs.snapshot import Selection
@@ -26,9 +26,10 @@ async def get(clusters: Sequence[Where], *, job: str | None, output: str) -> Exi
     Of several clusters, each cluster that cannot be read is named on standard error. Raises
     `errors.KubeError` if the only cluster cannot be read.
     """
-    now, several, end, reports = time.time(), len(clusters) > 1, Exit.DONE, list[JobReport]()
+    several, end, reports = len(clusters) > 1, Exit.DONE, list[JobReport]()
+    looks = output != "name"
     read = await asyncio.gather(
-        *(_read(where, job, now=now) for where in clusters), return_exceptions=several
+        *(_read(where, job, looks=looks) for where in clusters), return_exceptions=several
     )
     for where, found in zip(clusters, read, strict=True):
         if isinstance(found, list):
@@ -43,7 +44,7 @@ async def get(clusters: Sequence[Where], *, job: str | None, output: str) -> Exi
     elif output == "name":
         say(*(f"mpijob.{MPI_JOBS.group}/{report.name}" for report in reports))
     elif reports:
-        moment = datetime.fromtimestamp(now, UTC)
+        moment = datetime.now(UTC)
         whole = several or clusters[0].all_namespaces
         page = table.jobs(
             reports, now=moment, contexts=several, namespaces=whole, wide=output == "wide"
@@ -53,21 +54,34 @@ async def get(clusters: Sequence[Where], *, job: str | None, output: str) -> Exi
     return end
 
 
-async def _read(where: Where, job: str | None, *, now: float) -> list[JobReport]:
-    """Return the report on a job, or the reports on all jobs that `where` selects."""
+async def _read(where: Where, job: str | None, *, looks: bool) -> list[JobReport]:
+    """Return the report on a job, or the reports on all jobs that `where` selects.
+
+    looks: look into workers for the progress of the jobs.
+    """
+    refused = ""
     async with reached(where) as (client, namespace):
         if job:
             found = [await snapshot.fetch_job(client, namespace, job)]
         else:
             found = await snapshot.fetch(client, Selection(namespace=namespace))
-        working = await at_work.check(client, now=now)
+        working = await at_work.check(client, now=time.time())
+        if looks:
+            found, refused = await progress_looks.with_lines(client, found, whole=job is not None)
     warn(where, working)
+    if refused:
+        say(
+            "Warning: progress is not shown, because your account may not exec into pods of "
+            f"namespace {refused} (pods/exec){_of(where)}",
+            err=True,
+        )
     if not found:
         here = snapshot.in_words(namespace)
         say(
             f"No MPIJobs found{here}{f' of context {where.context}' if where.context else ''}.",
             err=True,
         )
+    now = time.time()
     reports = (shown(one, now=now) for one in found)
     return [
         replace(
@@ -75,6 +89,8 @@ async def _read(where: Where, job: str | None, *, now: float) -> list[JobReport]
             context=where.context or "",
             elastic=report.elastic and working.installed,
             needs_restart=report.needs_restart and working.installed,
+            # The list looks into one worker of each job, which is too few to tell.
+            goodput=report.goodput if job else None,
         )
         for report in reports
     ]
@@ -83,5 +99,9 @@ async def _read(where: Where, job: str | None, *, now: float) -> list[JobReport]
 def warn(where: Where, working: AtWork) -> None:
     """Print that nobody carries out changes in a cluster, unless somebody does."""
     if working.trouble:
-        of = f" (context {where.context})" if where.context else ""
-        say(f"Warning: {working.trouble}{of}", err=True)
+        say(f"Warning: {working.trouble}{_of(where)}", err=True)
+
+
+def _of(where: Where) -> str:
+    """Return the context in words for a warning, "" where the user names no context."""
+    return f" (context {where.context})" if where.context else ""

@@ -32,6 +32,7 @@ from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.json_parts import Fact, Owned
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.pod import PodFacts
+from mpijob_elastic.model.progress import ProgressLine
 from mpijob_elastic.observe import facts_config, facts_pod, views
 from mpijob_elastic.observe.facts_pod import ContainerStatus, PodStatus, decode, ends
 
@@ -148,6 +149,8 @@ class Snapshot:
     role_readable: bool
     #: Why the job cannot be shown, "" if it can.
     fault: str = ""
+    #: The lines of progress that looks have found, by the uid of the pod; None if nobody looked.
+    lines: Mapping[str, ProgressLine] | None = None
 
 
 async def fetch_job(client: ApiReader, namespace: str | None, job: str) -> Snapshot:

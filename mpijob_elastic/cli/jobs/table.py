@@ -6,6 +6,7 @@ from datetime import datetime
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.cli.jobs.progress_report import GoodputReport, ProgressReport
 from mpijob_elastic.cli.jobs.report import (
     Draining,
     JobReport,
@@ -15,6 +16,7 @@ from mpijob_elastic.cli.jobs.report import (
 )
 from mpijob_elastic.kube import kubectl_yaml
 from mpijob_elastic.model import devices, phrases
+from mpijob_elastic.model.goodput import NAMES
 
 NONE = "-"
 # A page of a job with more workers shows a few of those that are alike, and counts the others.
@@ -91,7 +93,12 @@ def serialized(value: object, output: str) -> list[str]:
 
 def age(since: datetime, *, now: datetime) -> str:
     """Return the time since `since` in one unit, as kubectl writes it: `90s`, `5m`, `3h`, `2d`."""
-    seconds = max(0, int((now - since).total_seconds()))
+    return span((now - since).total_seconds())
+
+
+def span(long: float) -> str:
+    """Return so many seconds in one unit, as `age` does."""
+    seconds = max(0, int(long))
     for unit, size, most in (("s", 1, 120), ("m", 60, 120), ("h", 3600, 48)):
         if seconds < size * most:
             return f"{seconds // size}{unit}"
@@ -116,6 +123,8 @@ def _row(
         "ELASTIC": "" if report.foreign else _elastic(report),
         "AGE": age(report.created, now=now),
         "LAST-SCALE": _last_scale(report, now),
+        "PROGRESS": _steps(report.progress, between="/") if report.progress else "",
+        "ETA": _time_left(report.progress) if report.progress else "",
     }
     return cells | (_more(report, now) if wide else {})
 
@@ -156,6 +165,7 @@ def _facts(report: JobReport, now: datetime) -> list[str]:
         "Slots": f"{report.slots} per worker",
         "Drain timeout": phrases.duration(report.drain_timeout),
         "Last scale": _last_scale(report, now),
+        **_trained(report, now),
         "Launcher": _launcher(report.launcher, now) if report.launcher else "not created yet",
         "Phase": report.phase,
         "GPUs": _gpus(report),
@@ -167,6 +177,59 @@ def _facts(report: JobReport, now: datetime) -> list[str]:
         "Queue": _queue(report.queue) if report.queue else "",
     }
     return [f"{name + ':':<16}{fact}" for name, fact in facts.items() if fact]
+
+
+def _trained(report: JobReport, now: datetime) -> dict[str, str]:
+    """Return how far the job is, and where its GPU-seconds went, as far as it is known."""
+    facts = dict[str, str]()
+    if report.progress:
+        facts["Progress"] = _progress(report.progress, now)
+    if report.goodput:
+        unit = report.goodput.unit
+        facts[unit[:1].upper() + unit[1:]] = _goodput(report.goodput)
+    return facts
+
+
+def _progress(progress: ProgressReport, now: datetime) -> str:
+    left = _time_left(progress)
+    parts = [
+        f"step {_steps(progress, between=' of ')}",
+        _figure(progress.steps_per_second, "steps/s"),
+        _figure(progress.samples_per_second, "samples/s"),
+        f"{left} left" if left else "",
+        f"{age(progress.at, now=now)} ago",
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def _steps(progress: ProgressReport, *, between: str) -> str:
+    if progress.total is None:
+        return str(progress.step)
+    return f"{progress.step}{between}{progress.total} ({progress.percent}%)"
+
+
+def _time_left(progress: ProgressReport) -> str:
+    """Return the time to the last step; "" if it is unknown."""
+    return "" if progress.seconds_left is None else span(progress.seconds_left)
+
+
+def _figure(number: float | None, unit: str) -> str:
+    """Return a number with three digits or all before the point; "" if it is unknown."""
+    if number is None:
+        return ""
+    return f"{number:.0f} {unit}" if number >= 100 else f"{number:.3g} {unit}"
+
+
+def _goodput(goodput: GoodputReport) -> str:
+    """Return the seconds by bucket. A part without a line of progress has no percentage."""
+    most = goodput.kept + goodput.unknown
+    kept = f"kept at most {most:.0f}"
+    if not goodput.unknown:
+        share = f" ({100 * most / goodput.allocated:.0f}%)" if goodput.allocated else ""
+        kept = f"{most:.0f} kept{share}"
+    rest = {name: getattr(goodput, name) for name in NAMES if name != "kept"}
+    lost = [f"{seconds:.0f} {name}" for name, seconds in rest.items() if seconds >= 0.5]
+    return "; ".join(filter(None, [f"{goodput.allocated:.0f} allocated, {kept}", ", ".join(lost)]))
 
 
 def _gpus(report: JobReport) -> str:

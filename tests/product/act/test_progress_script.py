@@ -227,5 +227,3 @@ def test_a_look_does_not_count_the_program_of_another_look(inside: Worker) -> No
     with inside.runs("head", "-c", f"{LONGEST}", f"{inside.file}"):
         assert inside.look() == "idle\n"
         assert "head" not in inside.look(exec_probes.SCRIPT).split()
-    with inside.runs("head", "-c", "1", f"{inside.file}"):
-        assert inside.look() == "busy\n"

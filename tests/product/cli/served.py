@@ -1,6 +1,6 @@
 """Jobs in an API server in memory, and the dashboard that shows them."""
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -38,12 +38,13 @@ def put_job(
     memory: Memory | None = None,
     at: float = 0.0,
     phase: str = "Running",
+    young: Mapping[int, str] | None = None,
     **job: Any,
 ) -> None:
     """Store a job of that size; its first workers are Ready and published, the others Pending.
 
     leaving: beyond the size, since `at`. memory: what the controller remembers besides. phase: of
-    the launcher.
+    the launcher. young: when workers were created and Ready, unless at `worlds.CREATED`.
     """
     ready = size if ready is None else ready
     hosts = [names.worker(name, index) for index in range(ready)]
@@ -55,11 +56,20 @@ def put_job(
         pod = worlds.worker(
             index, job=name, namespace=NAMESPACE, phase="Running" if runs else "Pending"
         )
+        if young and index in young:
+            pod["metadata"]["creationTimestamp"] = young[index]
+            pod["status"]["conditions"][0]["lastTransitionTime"] = young[index]
         store(api, PODS, pod, **{names.LABEL_JOB_NAME: name})
     remembered = memory or Memory()
     config = worlds.config_map(
         hosts,
-        memory=Memory(left=left, removed_at=at, scale=remembered.scale),
+        memory=Memory(
+            left=left,
+            removed_at=at,
+            scale=remembered.scale,
+            spent=remembered.spent,
+            added_at=remembered.added_at,
+        ),
         job=name,
         namespace=NAMESPACE,
     )

@@ -7,6 +7,7 @@ them.
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -18,11 +19,20 @@ from mpijob_elastic.cli.jobs.report import JobReport, QueueReport
 from mpijob_elastic.decide import derive, notices
 from mpijob_elastic.diagnosis.explanation import diagnose
 from mpijob_elastic.diagnosis.facts import Explanation, Facts, Look, PodTrouble
+from mpijob_elastic.model.goodput import Buckets, Spent
 from mpijob_elastic.model.memory import Host, Left, Memory, SizeChange, pod_fingerprint
 from mpijob_elastic.model.pod import LauncherPhase
 from tests import builders
 from tests.product.cli import worlds
-from tests.product.cli.worlds import at_rest, config_map, launcher, mpi_job, worker, workers
+from tests.product.cli.worlds import (
+    at_rest,
+    config_map,
+    launcher,
+    lines_of,
+    mpi_job,
+    worker,
+    workers,
+)
 from tests.product.diagnosis.said import BUSY
 from tests.queues import waiting, workload
 
@@ -35,6 +45,7 @@ WITH_JSON = {
     "once renamed",
     "reminded",
     "nothing is there or known",
+    "a training tells how far it is",
     "a worker is not scheduled",
 }
 NOW = datetime.fromtimestamp(worlds.NOW, UTC)
@@ -81,6 +92,19 @@ def with_gpus(replicas: int) -> worlds.Object:
     return job
 
 
+SPENT = Spent(
+    buckets=Buckets(starting=40.0, joining=25.0, kept=800.0, leaving=16.0), rates={"2": 410.0}
+)
+
+
+def counted(*, gpus: int = 0, **told: Any) -> JobReport:
+    """A job of two workers, and an earlier one that has left, with what looks have found."""
+    config = config_map(workers(0, 1), memory=Memory(spent=SPENT, added_at=worlds.CREATED))
+    return at_rest(2, job=mpi_job(gpus=gpus), config=config, **told)
+
+
+FAR = worlds.line(since=worlds.CREATED + 20.0)
+LATER = worlds.line(since=worlds.CREATED + 60.0, first=worlds.CREATED + 60.0, kept=30.0, open=5.0)
 OVER = mpi_job(conditions=["Succeeded"], completionTime=worlds.CREATED_TEXT)
 FIRST_HOSTS = Memory(scale=SizeChange(before=0, after=2, at=worlds.CREATED))
 ONCE_RENAMED = config_map(
@@ -120,6 +144,17 @@ REPORTS = {
         context="east",
         queue=QueueReport(name="team", workload="train-worker-1", place=2, says="1 more needed"),
     ),
+    "a training tells how far it is": counted(gpus=4, lines=lines_of(FAR, LATER)),
+    "a training tells neither its end nor its pace": counted(
+        lines=lines_of(*(replace(one, total=0, step_ms=0.0, samples=0) for one in (FAR, LATER)))
+    ),
+    "one worker of a training tells nothing": counted(gpus=1, lines=lines_of(FAR)),
+    "no worker of a training tells anything": counted(lines={}),
+    "a training whose rank has ended": counted(
+        lines=lines_of(replace(FAR, alive=False), replace(LATER, alive=False))
+    ),
+    "nobody has counted": at_rest(2, lines=lines_of(FAR)),
+    "a worker whose seconds nobody knows": counted(workers=[worker(0)], lines=lines_of(FAR)),
     "bounds and notices": replace(
         at_rest(1),
         min_replicas=1,
@@ -226,3 +261,21 @@ def test_explain_says(world: str) -> None:
 )
 def test_an_age_has_one_unit(seconds: float, words: str) -> None:
     assert table.age(NOW - timedelta(seconds=seconds), now=NOW) == words
+
+
+def test_the_largest_numbers_that_a_line_can_hold_are_a_row_like_any_other() -> None:
+    most = 10.0**12 - 1
+    line = replace(
+        worlds.line(since=worlds.CREATED + 20.0),
+        **{"step": 1, "total": 10**15 - 1, "samples": 10**15 - 1, "step_ms": most},
+        **{"kept": most, "repeated": most, "open": most, "again": 10**15 - 1},
+    )
+    for told in (line, replace(line, step=10**15 - 1, total=1, step_ms=0.000001)):
+        report = counted(gpus=4, lines=lines_of(told, told))
+        assert report.goodput
+        assert report.goodput.allocated <= 40 + 25 + 800 + 16 + 2 * 4 * 100
+        assert report.progress
+        assert (report.progress.percent or 0) <= 100
+        assert table.jobs([report], now=NOW, namespaces=False, wide=False)
+        assert table.details(report, now=NOW)
+        assert msgspec.json.decode(msgspec.json.encode(report), type=JobReport) == report

@@ -34,9 +34,12 @@ def two_jobs() -> Answers:
 
 async def test_all_jobs_are_read_by_four_lists_however_many_they_are(command: Commands) -> None:
     lines = (await command.get(two_jobs(), job=None)).splitlines()
-    *lists, lease = [request for request in command.asked if "continue" not in request]
+    looks = [request for request in command.asked if "/exec?" in request]
+    rest = [request for request in command.asked if "/exec?" not in request]
+    *lists, lease = [request for request in rest if "continue" not in request]
     assert len(lists) == 4
     assert lease.endswith(f"/leases/{names.LEASE}")
+    assert {look.partition("/exec?")[0].rpartition("/")[2] for look in looks} == {"train-worker-0"}
     assert [line.split()[:5] for line in lines[1:]] == [
         ["other", "Running", "-", "1", "1"],
         ["train", "Running", "-", "2", "2"],
@@ -183,6 +186,42 @@ async def test_a_name_is_what_kubectl_takes(command: Commands) -> None:
     assert await command.get(two_jobs(), job=None, output="name") == (
         "mpijob.kubeflow.org/other\nmpijob.kubeflow.org/train\n"
     )
+    assert not [request for request in command.asked if "/exec?" in request]
+
+
+def trains(*jobs: str) -> Answers:
+    """Jobs of one worker each that train, and nobody may exec into them."""
+    pods = [pod for job in jobs for pod in (worlds.launcher(job=job), worlds.worker(0, job=job))]
+    return {
+        "mpijobs": [worlds.mpi_job(name=job, replicas=1) for job in jobs],
+        "pods": pods,
+        "configmaps": [worlds.config_map([names.worker(job, 0)], job=job) for job in jobs],
+        "exec": forbidden("pods/exec"),
+    }
+
+
+@pytest.mark.parametrize("job", [None, "one"])
+async def test_who_may_not_exec_is_told_so_once(
+    job: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with serving(tmp_path, trains("one", "two")) as (where, _):
+        assert await show.get([where], job=job, output="table") == Exit.DONE
+    printed = capsys.readouterr()
+    assert printed.err == (
+        "Warning: progress is not shown, because your account may not exec into pods of namespace "
+        "default (pods/exec)\n"
+    )
+    assert "one" in printed.out
+
+
+async def test_who_may_not_exec_is_told_nothing_where_nothing_trains(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended = trains("one")
+    ended["pods"] = [worlds.launcher(job="one", phase="Succeeded"), worlds.worker(0, job="one")]
+    async with serving(tmp_path, ended) as (where, _):
+        await show.get([where], job="one", output="table")
+    assert capsys.readouterr().err == ""
 
 
 NO_CRD = web.Response(text="404 page not found\n", status=404)

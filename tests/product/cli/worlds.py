@@ -6,6 +6,7 @@ says otherwise.
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ from mpijob_elastic.decide.config_map import mark
 from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.job import Config, parse_script
 from mpijob_elastic.model.memory import Host, Memory, parse_memory, pod_fingerprint, render_memory
+from mpijob_elastic.model.progress import ProgressLine
 from mpijob_elastic.observe import facts_config
 from tests.builders import KUBEXEC
 
@@ -185,7 +187,7 @@ def read(
 def at_rest(size: int = 2, *, now: float = NOW, **changed: Any) -> JobReport:
     """The report on a job of that size that trains on all its workers; `changed` are other objects than usual."""
     pods = workers(*range(size))
-    config = changed.pop("config", config_map(pods))
+    config, lines = changed.pop("config", config_map(pods)), changed.pop("lines", None)
     parts = {
         "job": mpi_job(replicas=size),
         "launcher": launcher(refreshed=shown(config, at=CREATED) if config else None),
@@ -199,7 +201,21 @@ def at_rest(size: int = 2, *, now: float = NOW, **changed: Any) -> JobReport:
         configs=[config] if config else [],
         roles=None if parts["role"] is None else [parts["role"]],
     )
-    return build(seen, now=now)
+    return build(replace(seen, lines=lines), now=now)
+
+
+def line(*, since: float, first: float = CREATED + 20.0, **told: Any) -> ProgressLine:
+    """What a rank wrote a second ago; its steps take 0.3 s each. since: the first step of the ring."""
+    usual = {"alive": True, "process": 1, "step": 1200, "samples": 128, "ranks": 2, "total": 4000}
+    times = {"asked_at": NOW, "at": NOW - 1.0, "step_ms": 312.5, "own_ms": 0.0}
+    sums = {"kept": 60.0, "repeated": 3.0, "again": 10, "open": 10.0}
+    return ProgressLine(**{**usual, **times, **sums, "first": first, "since": since, **told})
+
+
+def lines_of(*lines: ProgressLine | None) -> dict[str, ProgressLine]:
+    """The lines of the first workers, by the uid of the pod."""
+    pods = workers(*range(len(lines)))
+    return {_uid(pod, "default"): one for pod, one in zip(pods, lines, strict=True) if one}
 
 
 def _owned(

@@ -3,9 +3,11 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from prometheus_client import CollectorRegistry
 
 from mpijob_elastic.controller.ledgers import COUNTED_EVERY, Ledgers
+from mpijob_elastic.model.devices import MOST_WEIGHT
 from mpijob_elastic.model.pod import Probe
 from mpijob_elastic.observe.watching import JobKey
 from mpijob_elastic.telemetry.metrics import Metrics
@@ -28,6 +30,9 @@ class Counters:
     def look(self, view: Story, *, after: float = COUNTED_EVERY) -> None:
         self.now += after
         self.ledgers.followed(view)
+
+    def see(self, view: Story, *, at: float) -> None:
+        self.look(view, after=at - self.now)
 
     def of(self, bucket: str, what: str = "worker") -> float:
         name = f"mpijob_elastic_{what}_seconds_total"
@@ -66,8 +71,9 @@ def test_a_rank_that_may_yet_write_its_first_line_is_not_counted_as_one_that_tel
     None
 ):
     counters = Counters()
-    silent = worker(0, node="n", bound_at=NOW, probe=Probe(busy_seen=True, busy_at=NOW + 10))
-    view = job(1, workers=(silent,), config=config(pods(0)))
+    seen = Probe(busy_seen=True, busy_at=NOW + 10, asked_at=NOW + 10)
+    view = job(1, workers=(worker(0, node="n", bound_at=NOW, probe=seen),), config=config(pods(0)))
+    counters.look(view.without(0), after=0.0)
     counters.look(view)
     counters.look(view, after=600.0)
     assert counters.of("unknown") == 0.0
@@ -89,3 +95,48 @@ def test_a_job_that_is_not_elastic_is_not_followed() -> None:
     counters = Counters()
     view = job(1, elastic=False)
     assert counters.ledgers.followed(view) is view
+
+
+def test_after_a_restart_nothing_counts_twice() -> None:
+    """The new process has not looked yet when it sees the job first."""
+    counters = Counters()
+    counters.see(trains(NOW).pod(0, probe=Probe()), at=NOW)
+    for seconds in (20, 40, 140):
+        counters.see(trains(NOW + seconds), at=NOW + seconds)
+    assert counters.of("kept") == 120.0
+    assert counters.of("joining") == counters.of("starting") == counters.of("unknown") == 0.0
+
+
+def test_a_job_that_is_not_there_for_a_moment_counts_once() -> None:
+    counters = Counters()
+    counters.see(trains(NOW), at=NOW)
+    counters.see(trains(NOW + 30), at=NOW + 30)
+    counters.ledgers.forget(KEY)
+    counters.see(trains(NOW + 31), at=NOW + 31)
+    counters.see(trains(NOW + 61), at=NOW + 61)
+    assert counters.of("kept") == 60.0
+
+
+def test_a_job_that_is_made_again_under_its_name_counts_from_its_beginning() -> None:
+    counters = Counters()
+    counters.see(trains(NOW), at=NOW)
+    counters.see(trains(NOW + 1000), at=NOW + 1000)
+    again = trains(NOW + 1040, kept=20.0, first=NOW + 1020, since=NOW + 1020)
+    other = msgspec.structs.replace(again.facts.metadata, uid="another")
+    again = again.but(facts=msgspec.structs.replace(again.facts, metadata=other))
+    pod = msgspec.structs.replace(again.workers[0].ref, uid="another pod")
+    counters.see(again.without(0), at=NOW + 1005)
+    again = again.pod(0, ref=pod, bound_at=NOW + 1010)
+    counters.see(again, at=NOW + 1040)
+    assert counters.of("kept") == 1020.0
+
+
+def test_no_number_of_gpus_spoils_the_counter() -> None:
+    counters = Counters()
+    view = trains(NOW)
+    facts = msgspec.structs.replace(view.facts, worker_counts={"limits.nvidia.com/gpu": 10**30})
+    view = view.but(facts=facts)
+    counters.look(view.without(0), after=0.0)
+    counters.look(view)
+    counters.look(view.without(0))
+    assert counters.of("kept", "gpu") <= MOST_WEIGHT * 1000.0

@@ -7,6 +7,7 @@ import pytest
 from msgspec import structs
 
 from mpijob_elastic.decide import ledger
+from mpijob_elastic.model import goodput
 from mpijob_elastic.model.goodput import Buckets, Ledger, Spent
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
@@ -251,3 +252,89 @@ def test_the_gpus_of_a_worker_count() -> None:
     found = life.restart(NOW)
     assert found.in_gpus
     assert found.spans[key(0)].weight == 4
+
+
+def test_a_drain_that_is_cancelled_after_a_restart_counts_once_whatever_follows() -> None:
+    """The memory has what the worker did until it left; what it does afterwards is counted anew."""
+    life = followed()
+    life.tell(NOW)
+    life.leave(1, at=NOW + 1)
+    life.restart(NOW + 5)
+    memory = structs.replace(life.view.memory, left={}, added_at=NOW + 10)
+    memory = structs.replace(memory, spent=ledger.spent(life.view, pods(0, 1), now=NOW + 10))
+    life.look(NOW + 10, config=config(pods(0, 1), memory=memory))
+    found = total(life.tell(NOW + 100), NOW + 100)
+    assert found.allocated == pytest.approx(2 * 1100.0)
+    assert found.kept == pytest.approx(2 * 1050.0, abs=10.0)
+    life.restart(NOW + 100)
+    found = total(life.tell(NOW + 200), NOW + 200)
+    assert found.allocated == pytest.approx(2 * 1200.0)
+    assert found.kept == pytest.approx(2 * 1150.0, abs=20.0)
+
+
+def test_a_list_that_changes_in_a_drain_counts_its_seconds_once() -> None:
+    life = followed()
+    life.tell(NOW)
+    life.leave(1, at=NOW + 1)
+    life.leave(0, at=NOW + 201)
+    before = total(life.look(NOW + 202), NOW + 202)
+    after = total(life.restart(NOW + 202), NOW + 202)
+    assert after.allocated == pytest.approx(before.allocated)
+
+
+def test_a_worker_that_was_lost_has_not_trained_on() -> None:
+    life = followed()
+    life.tell(NOW, open=50.0, kept=900.0)
+    life.look(NOW + 40, workers=tuple(but(one, ready_at=None) for one in life.view.workers))
+    life.leave(1, at=NOW + 40)
+    found = life.look(NOW + 45, workers=life.view.workers[:1]).spans[key(1)]
+    assert not found.in_order
+    lost = goodput.buckets(found, now=NOW + 45)
+    assert (lost.kept, lost.repeated, lost.stalled) == (900.0, 50.0, 40.0)
+
+
+@pytest.mark.parametrize("away", [1.0, ledger.KEPT_FOR - 1.0])
+def test_a_pod_that_nobody_sees_for_a_moment_is_not_gone(away: float) -> None:
+    life = followed()
+    life.tell(NOW)
+    workers = life.view.workers
+    life.look(NOW + 1, workers=workers[:1])
+    life.look(NOW + 1 + away, workers=workers)
+    found = life.tell(NOW + 2000)
+    assert total(found, NOW + 2000).allocated == 2 * 3000.0
+
+
+def test_a_pod_that_cannot_be_read_is_not_gone() -> None:
+    life = followed()
+    life.tell(NOW)
+    [stays, hidden] = life.view.workers
+    found = life.look(NOW + 5000, workers=(stays,), hidden={hidden.name: hidden.facts})
+    assert found.spans[key(1)].gone_at is None
+
+
+def test_what_ran_before_a_restart_is_unknown_where_nobody_tells() -> None:
+    life = Life()
+    found = life.look(NOW)
+    assert total(found, NOW) == Buckets(starting=20.0, unknown=2 * 990.0)
+
+
+@pytest.mark.parametrize(
+    ("probe", "spent"),
+    [
+        pytest.param(Probe(), Buckets(starting=20.0, unknown=1000.0), id="nobody could look"),
+        pytest.param(Probe(idle_at=NOW, asked_at=NOW), Buckets(useless=1020.0), id="idle"),
+    ],
+)
+def test_a_pod_is_useless_only_if_a_look_has_found_no_rank(probe: Probe, spent: Buckets) -> None:
+    life = followed()
+    one = but(life.view.workers[1], probe=probe)
+    life.look(NOW, workers=(life.view.workers[0], one))
+    found = life.look(NOW + 20, workers=life.view.workers[:1]).spans[key(1)]
+    assert goodput.buckets(found, now=NOW + 20) == spent
+
+
+def test_the_worker_of_several_shared_containers_is_unknown_from_its_list_on() -> None:
+    life = followed()
+    opaque = tuple(but(one, opaque=True) for one in life.view.workers)
+    found = total(life.look(NOW, workers=opaque), NOW)
+    assert found == Buckets(starting=40.0, unknown=2 * 980.0)

@@ -99,8 +99,12 @@ CASES = {
     ),
     "it was never listed": (span(gone_at=400.0), spent(useless=300)),
     "it was listed in vain": (
-        span(listed_at=110.0, unlisted_at=500.0, gone_at=600.0),
+        span(listed_at=110.0, unlisted_at=500.0, gone_at=600.0, idle_seen=True),
         spent(useless=500),
+    ),
+    "nobody could look into it": (
+        span(listed_at=110.0, unlisted_at=500.0, gone_at=600.0),
+        spent(starting=10, unknown=390, leaving=100),
     ),
     "it leaves, and never had a rank": (
         span(listed_at=110.0, unlisted_at=600.0),
@@ -115,8 +119,18 @@ CASES = {
         spent(starting=10, joining=30, unknown=360, leaving=20),
     ),
     "the memory has what it spent until it left the list": (
-        span(listed_at=100.0, unlisted_at=800.0, counted_from=800.0, gone_at=830.0),
-        spent(leaving=30),
+        span(listed_at=100.0, rank_at=100.0, unlisted_at=800.0, counted_from=810.0, gone_at=830.0),
+        spent(leaving=20),
+    ),
+    "it is listed again, and the memory has what it did before": (
+        span(
+            listed_at=100.0,
+            rank_at=100.0,
+            counted_from=810.0,
+            counted_steps=680.0,
+            line=line(at=900.0, first=130.0),
+        ),
+        spent(kept=90),
     ),
     "its clock is behind: its first step began before it was listed": (
         span(listed_at=110.0, line=line(at=900.0, first=105.0)),
@@ -191,7 +205,7 @@ def survivor(job: Job, name: str, *, again: int = 0, lost: float = 0.0) -> None:
     kept = 103.0 - 1.0 - lost
     job.pod(
         name,
-        before=line(at=90.0, first=1.0),
+        earlier=(line(at=90.0, first=1.0),),
         line=line(at=130.0, first=1.0, since=112.0, kept=kept + 18.0, repeated=lost, again=again),
     )
 
@@ -272,7 +286,7 @@ def hostile(draw: st.DrawFn) -> ProgressLine:
             bound_at=times,
             gone_at=st.none() | times,
             line=st.none() | hostile(),
-            before=st.none() | hostile(),
+            earlier=st.lists(hostile(), max_size=4).map(tuple),
         ),
         max_size=4,
     ),
@@ -300,3 +314,29 @@ def test_whatever_lines_say_the_memory_can_be_written_and_read_again(found: Prog
     spent = Spent(buckets=buckets(span(line=found), now=NOW), rates=rates)
     memory = Memory(spent=spent)
     assert parse_memory(render_memory(memory)) == memory
+
+
+def test_a_loss_whose_way_back_took_two_rings_costs_all_of_it() -> None:
+    """A node is lost in second 100; a ring of one forms in 140, and the whole ring in 225."""
+    job = Job()
+    rings = line(at=95.0, first=1.0), line(at=150.0, first=1.0, since=140.0, again=20)
+    small = msgspec.structs.replace(rings[1], kept=94.0 - 10.0 + 10.0, repeated=10.0, ranks=1)
+    last = line(at=240.0, first=1.0, since=225.0, again=20)
+    last = msgspec.structs.replace(last, kept=94.0 - 10.0 + 75.0 + 15.0, repeated=10.0)
+    job.pod("a", earlier=(rings[0], small), line=last)
+    cost = job.ledger.loss(since=100.0, until=225.0)
+    # 40 s of stall, 15 s that were done before the loss and are lost, and 10 s between the rings.
+    assert cost is not None
+    assert cost.seconds == pytest.approx(2 * (40.0 + 15.0 + 10.0))
+    assert cost.steps == 20
+    assert job.ledger.last_told(ranks=2) == 95.0
+    assert job.ledger.last_told(ranks=3) is None
+
+
+def test_a_pod_that_had_gone_before_a_change_has_no_part_in_its_cost() -> None:
+    job = Job()
+    survivor(job, "a")
+    job.pod("b", rank_at=10.0, gone_at=90.0)
+    assert job.ledger.loss(since=100.0, until=112.0) is not None
+    job.pod("b", rank_at=10.0, gone_at=101.0)
+    assert job.ledger.loss(since=100.0, until=112.0) is None

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.autoscaling import Autoscaling, autoscaler, change_pause
-from mpijob_elastic.capabilities.autoscaling import size as sizing
+from mpijob_elastic.capabilities.autoscaling import growth as sizing
 from mpijob_elastic.capabilities.autoscaling.facts import GROWS_AFTER, Scaling
-from mpijob_elastic.capabilities.autoscaling.size import Fill, RollBack
+from mpijob_elastic.capabilities.autoscaling.size import Fill, RollBack, helped
 from mpijob_elastic.capabilities.disruption import eviction
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.capabilities.gangs import Gangs
@@ -585,14 +585,13 @@ def a_job_fills_within_its_bounds_and_with_pauses(view: JobView, plan: Plan) -> 
         if not derive(view, now=NOW).wishes.is_rationed:
             changes = (growth.at, view.memory.added_at, view.memory.removed_at)
             assert (
-                max(min(at, NOW) for at in changes if at <= NOW + SKEW) + change_pause.pause(view)
+                max((min(at, NOW) for at in changes if at <= NOW + SKEW), default=0.0)
+                + change_pause.pause(view)
                 <= NOW
             )
             assert action.after <= (view.facts.size_at_least(action.before + 1) or action.before)
             ready = {one.name for one in view.workers if one.ready}
-            waiting = sizing.helped(
-                (view.of(Autoscaling) or Autoscaling()).others_wait or (), now=NOW
-            )
+            waiting = helped((view.of(Autoscaling) or Autoscaling()).others_wait or (), now=NOW)
             assert action.after < action.before or (ready >= {*view.wanted_names} and not waiting)
 
 

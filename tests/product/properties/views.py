@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Scaling
+from mpijob_elastic.capabilities.autoscaling.growth import Ceiling
 from mpijob_elastic.capabilities.avoided_nodes.losses import FORGOTTEN_AFTER
 from mpijob_elastic.capabilities.disruption.eviction import Eviction
 from mpijob_elastic.capabilities.gangs.facts import Gang, PodGroup
@@ -437,7 +438,7 @@ def filling(random: Random) -> JobView:
     config, memory = view.config, view.memory
     if config and random.random() < 0.8:
         at = random.choice([LONG_AGO, NOW - 70, NOW - 10])
-        memory = msgspec.structs.replace(memory, own=grown(0, asked=view.replicas, at=at))
+        memory = msgspec.structs.replace(memory, own=_stopped(view, at, bounded.max_replicas))
         config = but(config, memory=memory)
     waiting = [
         random.choice([LONG_AGO, NOW - 30, NOW - 5]) for _ in range(random.choice([0, 0, 1, 4]))
@@ -445,11 +446,26 @@ def filling(random: Random) -> JobView:
     return but(
         view,
         policy=bounded,
-        scaling=Scaling(autoscale=Autoscale(fill=True)),
+        scaling=Scaling(autoscale=Autoscale(fill=True), sized_by_us=True),
         config=config,
         queue=random.choice([None, NO_QUEUE, NO_QUEUE, Queue(name="team")]),
         others_wait=tuple(waiting),
     )
+
+
+def _stopped(view: JobView, at: float, most: int | None) -> dict[str, bytes]:
+    """A record of sizes, often with one at which the job stops; without a draw of the view's own."""
+    random = Random(hash((view.memory.added_at, view.memory.removed_at)))
+    found = Ceiling(
+        size=random.choice([max(view.replicas - 1, 0), random.randint(0, MOST)]),
+        tried=random.choice([view.replicas, random.randint(0, MOST)]),
+        gain=random.choice([-0.5, 0.01, 0.9]),
+        at=random.choice([NOW - 60, LONG_AGO, NOW + 3600]),
+        most=random.choice([most or 1, MOST]),
+        launcher=pod_fingerprint(view.launcher.ref.uid) if view.launcher else "",
+    )
+    sizes = {"grown_from": random.choice([0, 2]), "typed": random.choice([0, 2])}
+    return grown(0, asked=view.replicas, at=at, ceiling=found, **sizes)
 
 
 def losing(random: Random) -> JobView:

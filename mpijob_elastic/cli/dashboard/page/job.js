@@ -6,6 +6,7 @@ import { age, command, el, find, gpus, icon, keep, text, when } from "./dom.js";
 import { icons } from "./jobs.js";
 import { Lanes } from "./lanes.js";
 import { recordOf } from "./record.js";
+import { Training } from "./training.js";
 
 const LEVELS = {
   wrong: ["wrong", "Wrong"],
@@ -25,6 +26,8 @@ export class JobView {
   headline;
   /** @type {Lanes} */
   lanes;
+  /** @type {Training} */
+  training;
 
   constructor(namespace, name) {
     this.namespace = namespace;
@@ -44,7 +47,8 @@ export class JobView {
   enter(main) {
     this.main = main;
     this.changes.enter(main);
-    this.lanes = new Lanes(find("section", main), this.record);
+    this.lanes = new Lanes(find("#lanes", main), this.record);
+    this.training = new Training(find(".training", main), this.record);
     text(find(".sentence", main), "Reading the job…");
   }
 
@@ -68,6 +72,7 @@ export class JobView {
     if (parts.has("may")) this.changes.may = parts.get("may");
     for (const part of /** @type {const} */ (["report", "explanation", "headline"]))
       if (parts.has(part)) this[part] = parts.get(part);
+    if (parts.has("training")) this.showTraining(parts.get("training"));
     if (parts.has("history")) this.showHistory(parts.get("history"));
     if (parts.has("events")) this.showEvents(parts.get("events"));
     if (parts.has("log")) this.showLog(parts.get("log"));
@@ -238,6 +243,12 @@ export class JobView {
         node.lastChild.lastChild.dataset.since = since ?? "";
       },
     );
+  }
+
+  /** @param {TrainingReport} training */
+  showTraining(training) {
+    if (training.goodput) this.record.spend(training.goodput, Date.now());
+    this.training.show(training);
   }
 
   showHistory({ changes }) {

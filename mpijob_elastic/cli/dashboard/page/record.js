@@ -6,6 +6,8 @@
 import { kind } from "./workers.js";
 
 const KEPT = 2 * 3600_000 + 60_000;
+// Beyond so many points of the GPU-seconds, every other one is enough for the line.
+const MOST_SPENT = 1000;
 /** @type {Map<string, Record>} */
 const records = new Map();
 
@@ -25,6 +27,10 @@ class Record {
   pods = new Map();
   /** @type {{at: number, words: string}[]} */
   marks = [];
+  /** @type {SpentPart[]} */
+  spent = [];
+  /** True until the page sees GPU-seconds again after a time in which it saw none. */
+  apart = false;
   open = false;
   /** @type {number} when the page first showed the job */
   opened;
@@ -69,6 +75,17 @@ class Record {
     );
   }
 
+  /**
+   * @param {GoodputReport} goodput
+   * @param {number} now
+   */
+  spend({ allocated, kept }, now) {
+    this.spent.push({ from: now, allocated, kept, apart: this.apart });
+    this.apart = false;
+    if (this.spent.length > MOST_SPENT)
+      this.spent = this.spent.filter((_, place) => place % 2 === 0);
+  }
+
   /** @param {ScaleReport | null} scale */
   mark(scale) {
     if (!scale) return;
@@ -80,6 +97,7 @@ class Record {
   close(now) {
     if (!this.open) return;
     this.open = false;
+    this.apart = true;
     push(this.sizes, { from: now });
     for (const lane of this.lanes.values())
       if (lane.at(-1)?.kind !== "gone") push(lane, { from: now, kind: "unknown" });

@@ -71,6 +71,7 @@ SIZES_SENT = [
         6,
         of=annotations({AUTOSCALE: "fill", names.MIN_REPLICAS: "2", names.MAX_REPLICAS: "6"}),
     ),
+    *sizes(2, 4, 6, of=annotations({AUTOSCALE: "fill,worth=0.3"})),
     *patched(False, MPI_JOBS, JOB, {"spec": size(4)["spec"] | {"slotsPerWorker": 2}}),
     *sizes(of=annotations({names.MAX_REPLICAS: "many"})),
     *sizes(of=annotations({AUTOSCALE: "cpu=70", names.MAX_REPLICAS: "6", SCALE_TIMEOUT: None})),
