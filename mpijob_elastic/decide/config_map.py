@@ -15,12 +15,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+import msgspec
+
 from mpijob_elastic import names
 from mpijob_elastic.decide import (
     drain,
     handover,
     host_list,
     launcher_start,
+    ledger,
     list_text,
     lost_ranks,
     moves,
@@ -72,6 +75,21 @@ def write(state: JobState, config: Config) -> Step[WriteConfig]:
     for record in records:
         notes += record.notes
     return Step(replace(change, notes=tuple(notes)), wake_at)
+
+
+def account(state: JobState) -> Step[WriteConfig]:
+    """Return the write of what a job that is over has spent: the last one, unless it is written."""
+    view, config = state.view, state.view.config
+    if config is None or config.memory is None or not config.signed:
+        return NO_STEP
+    spent = ledger.final(view, now=state.now)
+    script = config.facts.script
+    if spent is None or script is None or view.over_at is None:
+        return NO_STEP
+    memory = msgspec.structs.replace(view.memory, spent=spent)
+    return Step(
+        WriteConfig(ref=config.ref, script=script, hostfile=config.facts.hostfile, memory=memory)
+    )
 
 
 def _only_driver(state: JobState, config: Config) -> Step[WriteConfig]:

@@ -14,7 +14,7 @@ from mpijob_elastic.decide.state import SKEW
 from mpijob_elastic.model import slowness
 from mpijob_elastic.model.goodput import MOST_RINGS, Buckets, Ledger, Span, Spent, buckets
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.pod import Probe, Worker
+from mpijob_elastic.model.pod import Worker
 from mpijob_elastic.model.progress import ProgressLine
 
 # Seconds for which the ledger keeps a pod that is gone: a change that it was part of may yet have
@@ -35,7 +35,7 @@ def following(before: Ledger | None, view: JobView, *, now: float) -> Ledger:
     spans = dict(ledger.spans)
     there = _see_pods(view, spans, is_followed=is_followed, now=now)
     _end_others(spans, there, gone_at=now)
-    _end_all(spans, view.over_at, in_order=_has_succeeded(view))
+    _end_all(spans, view.over_at, in_order=view.has_succeeded)
     _compare(view, ledger.spans, spans, now=now)
     past = _settle(spans, there, ledger.past, now=now)
     new = Ledger(
@@ -63,6 +63,16 @@ def spent(view: JobView, published: Collection[str], *, now: float) -> Spent | N
             again[worker.name] = span.counted_from
     rates = {str(size): rate for size, rate in ledger.rates.items()}
     return Spent(buckets=past, at=now, again=again, rates=rates)
+
+
+def final(view: JobView, *, now: float) -> Spent | None:
+    """Return what a job that is over has spent; None if the memory has it, or nobody counted."""
+    if view.memory.is_final or view.ledger is None:
+        return None
+    if not view.ledger.is_followed:
+        return None
+    found = spent(view, (), now=now)
+    return replace(found, is_final=True) if found else None
 
 
 def _off_the_list(span: Span, worker: Worker | None, now: float) -> Buckets:
@@ -127,6 +137,8 @@ def _old(view: JobView, worker: Worker) -> Span | None:
     """
     span = replace(_new(view, worker), is_old=True)
     known = view.memory.spent or Spent()
+    if view.memory.is_final:
+        return None
     if worker.name in view.host_of:
         listed_at = worker.facts.ready_at or span.bound_at  # or a moment later
         counted_from = known.again.get(worker.name, 0.0)
@@ -158,7 +170,7 @@ def _followed(view: JobView, worker: Worker, span: Span, now: float) -> Span:
 def _looked_into(worker: Worker, span: Span) -> Span:
     """Return the times of a pod with what looks have shown of its rank."""
     probe = worker.probe
-    if span.looked_at is None and _was_answered(probe):
+    if span.looked_at is None and probe.was_answered:
         span = replace(span, looked_at=max(probe.asked_at, span.bound_at))
     if not span.idle_seen and probe.idle_at is not None:
         span = replace(span, idle_seen=True)
@@ -169,10 +181,6 @@ def _looked_into(worker: Worker, span: Span) -> Span:
     if worker.opaque:
         return replace(span, rank_at=span.listed_at)
     return span
-
-
-def _was_answered(probe: Probe) -> bool:
-    return probe.busy_seen or probe.idle_at is not None
 
 
 def _leaves_in_order(worker: Worker) -> bool:
@@ -284,13 +292,6 @@ def _end_all(spans: dict[str, Span], over_at: float | None, *, in_order: bool) -
         if span.gone_at is None:
             gone_at = max(over_at, span.bound_at)
             spans[key] = replace(span, gone_at=gone_at, in_order=span.in_order or in_order)
-
-
-def _has_succeeded(view: JobView) -> bool:
-    """Tell whether the training has ended well, by the status or, before it, the launcher."""
-    if view.launcher is not None and view.launcher.facts.phase == "Succeeded":
-        return True
-    return view.facts.succeeded_at is not None
 
 
 def _settle(

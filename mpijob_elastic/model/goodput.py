@@ -92,6 +92,8 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     again: Mapping[str, _Time] = msgspec.field(default_factory=dict)
     #: Samples per second at each size so far, by the number of workers.
     rates: Mapping[str, float] = msgspec.field(default_factory=dict)
+    #: The job is over: all its pods are in the buckets.
+    is_final: bool = False
 
 
 class Span(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -282,6 +284,11 @@ class Ledger:
     def has_lines(self) -> bool:
         """True if a pod of the job has written a line of progress."""
         return any(span.line for span in self.spans.values())
+
+    @property
+    def is_followed(self) -> bool:
+        """True if this process has seen a pod of the job begin, or has looked into one."""
+        return any(not span.is_old or span.looked_at for span in self.spans.values())
 
     def began_before(self, pod: str, at: float) -> bool:
         """Tell whether the last line of a pod (its uid) is of a ring that began before."""

@@ -401,6 +401,13 @@ class JobView:
         return self.ended and not (self.lingers and stops)
 
     @property
+    def has_succeeded(self) -> bool:
+        """True if the training has ended well, by the status or, before it, by the launcher."""
+        if self.launcher is not None and self.launcher.facts.phase == "Succeeded":
+            return True
+        return self.facts.succeeded_at is not None
+
+    @property
     def over_at(self) -> float | None:
         """The time when the job ended for good; None if it has not.
 

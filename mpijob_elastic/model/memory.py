@@ -151,6 +151,11 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: entry stands beside the fields above.
     own: Mapping[str, bytes] = msgspec.field(default_factory=dict)
 
+    @property
+    def is_final(self) -> bool:
+        """True if it has what a job that is over has spent."""
+        return self.spent is not None and self.spent.is_final
+
 
 def pod_fingerprint(uid: str) -> str:
     """Return a short form of a pod's uid; it tells pods of the same name apart."""

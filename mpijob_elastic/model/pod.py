@@ -267,6 +267,11 @@ class Probe:
     #: The last line of progress that an exec has read; None without one.
     progress: ProgressLine | None = None
 
+    @property
+    def was_answered(self) -> bool:
+        """True if an exec has told whether something ran."""
+        return self.busy_seen or self.idle_at is not None
+
 
 @dataclass(frozen=True, kw_only=True)
 class Worker:

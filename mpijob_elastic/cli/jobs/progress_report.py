@@ -140,6 +140,8 @@ def is_counted(view: JobView) -> bool:
     The seconds of a published pod that is gone get into the memory with the next list.
     """
     memory = view.memory
+    if memory.is_final:
+        return True
     if memory.spent is None and (view.host_of or memory.added_at):
         return False  # written by a version that did not count
     there = {worker.name: worker.fingerprint for worker in view.workers if worker.facts.node}

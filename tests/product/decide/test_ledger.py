@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from mpijob_elastic.decide import ledger
+from mpijob_elastic.decide import decide, ledger
+from mpijob_elastic.decide.actions import WriteConfig
 from mpijob_elastic.model import goodput
 from mpijob_elastic.model.goodput import Buckets, Ledger, Spent
 from mpijob_elastic.model.job import JobView
@@ -338,3 +339,43 @@ def test_the_worker_of_several_shared_containers_is_unknown_from_its_list_on() -
     opaque = tuple(but(one, opaque=True) for one in life.view.workers)
     found = total(life.look(NOW, workers=opaque), NOW)
     assert found == Buckets(starting=40.0, unknown=2 * 980.0)
+
+
+def ended(life: Life, at: float) -> None:
+    """The job ends, and its pods are gone soon."""
+    facts = structs.replace(life.view.facts, finished=True, ended_at=at)
+    life.look(at + 1, facts=facts, launcher=None)
+    life.look(at + 2, workers=())
+
+
+def writes(life: Life, at: float) -> list[WriteConfig]:
+    return [one for one in decide(life.view, now=at).actions if isinstance(one, WriteConfig)]
+
+
+def test_what_a_job_has_spent_is_written_once_when_it_is_over() -> None:
+    life = followed()
+    life.tell(NOW)
+    ended(life, NOW + 1)
+    [write] = writes(life, NOW + 3)
+    assert write.memory.spent is not None
+    assert write.memory.spent.buckets.allocated == pytest.approx(2 * 1001.0)
+    assert (write.added, write.removed, write.script) == ((), (), life.view.config.facts.script)
+    life.look(NOW + 4, config=config(pods(0, 1), memory=write.memory))
+    assert writes(life, NOW + 4) == []
+    assert life.restart(NOW + 100).total(now=NOW + 100) == write.memory.spent.buckets
+
+
+def test_a_job_that_had_ended_before_anybody_followed_it_gets_no_write() -> None:
+    life = Life()
+    ended(life, NOW)
+    assert writes(life, NOW + 3) == []
+
+
+def test_pods_that_stay_after_the_end_count_once() -> None:
+    life = followed()
+    life.tell(NOW)
+    facts = structs.replace(life.view.facts, finished=True, ended_at=NOW + 1)
+    life.look(NOW + 2, facts=facts, launcher=None)
+    [write] = writes(life, NOW + 3)
+    life.look(NOW + 4, config=config(pods(0, 1), memory=write.memory))
+    assert life.restart(NOW + 100).total(now=NOW + 100).allocated == pytest.approx(2 * 1001.0)
