@@ -120,8 +120,7 @@ def _see_pods(
         span = spans.get(uid)
         if span is None:
             span = _new(view, worker) if is_followed else _old(view, worker)
-        if span is not None:
-            spans[uid] = _followed(view, worker, span, now)
+        spans[uid] = _followed(view, worker, span, now)
     return frozenset(there)
 
 
@@ -130,15 +129,15 @@ def _new(view: JobView, worker: Worker) -> Span:
     return Span(weight=view.facts.devices.weight, bound_at=worker.facts.bound_at)
 
 
-def _old(view: JobView, worker: Worker) -> Span | None:
-    """Return the times of a pod whose beginning nobody has seen; None if the memory has them all.
+def _old(view: JobView, worker: Worker) -> Span:
+    """Return the times of a pod whose beginning nobody has seen.
 
     Whatever its rank did before this process looks into it is unknown, unless its line tells.
     """
     span = replace(_new(view, worker), is_old=True)
     known = view.memory.spent or Spent()
     if view.memory.is_final:
-        return None
+        return _ended(span, span.bound_at)  # the memory has all that it spent
     if worker.name in view.host_of:
         listed_at = worker.facts.ready_at or span.bound_at  # or a moment later
         counted_from = known.again.get(worker.name, 0.0)
@@ -148,7 +147,7 @@ def _old(view: JobView, worker: Worker) -> Span | None:
         times = {"listed_at": span.bound_at, "rank_at": span.bound_at, "unlisted_at": left_at}
         return replace(span, **times, counted_from=max(left_at, known.at))
     if worker.terminated or worker.facts.deleting:
-        return None
+        return _ended(span, span.bound_at)  # as above, or nobody can tell
     return span
 
 
@@ -156,15 +155,19 @@ def _followed(view: JobView, worker: Worker, span: Span, now: float) -> Span:
     """Return the times of a pod as the view shows it."""
     if worker.terminated:
         return _ended(span, now)
-    if span.gone_at is not None and view.over_at is None:
+    if span.gone_at is not None and _may_return(view, worker):
         span = replace(span, gone_at=None)  # nobody saw it for a moment
     if view.config is not None:
         span = _listed(view, worker, span, now)
     span = _looked_into(worker, span)
     line = worker.probe.progress
-    if line is not None and _is_of(span, line):
+    if line is not None and line.may_be_of(span.bound_at, skew=SKEW):
         span = _with_line(span, line)
     return span
+
+
+def _may_return(view: JobView, worker: Worker) -> bool:
+    return view.over_at is None and not worker.facts.deleting
 
 
 def _looked_into(worker: Worker, span: Span) -> Span:
@@ -216,11 +219,6 @@ def _left_at(view: JobView, worker: Worker) -> float | None:
     if left is None or left.pod != worker.fingerprint:
         return None
     return left.at
-
-
-def _is_of(span: Span, line: ProgressLine) -> bool:
-    """Tell whether a line may be of this pod: a file on a shared volume may be another's."""
-    return line.first >= span.bound_at - SKEW and line.at <= line.asked_at + SKEW
 
 
 def _with_line(span: Span, line: ProgressLine) -> Span:

@@ -64,6 +64,13 @@ class ProgressLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     #: Steps of the whole training; 0 if unknown.
     total: int
 
+    def may_be_of(self, bound_at: float, *, skew: float) -> bool:
+        """Tell whether a pod that got its node then may have written the line.
+
+        A file on a shared volume may be another's. skew: seconds by which clocks may differ.
+        """
+        return self.first >= bound_at - skew and self.at <= self.asked_at + skew
+
     @property
     def done(self) -> float:
         """Seconds of steps that count, as far as is known now."""

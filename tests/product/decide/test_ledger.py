@@ -379,3 +379,20 @@ def test_pods_that_stay_after_the_end_count_once() -> None:
     [write] = writes(life, NOW + 3)
     life.look(NOW + 4, config=config(pods(0, 1), memory=write.memory))
     assert life.restart(NOW + 100).total(now=NOW + 100).allocated == pytest.approx(2 * 1001.0)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        pytest.param({"deleting": True}, id="deleting"),
+        pytest.param({"terminated": True}, id="over"),
+    ],
+)
+def test_a_pod_that_a_restart_finds_at_its_end_is_not_counted_as_new(facts: dict[str, Any]) -> None:
+    life = followed()
+    life.tell(NOW)
+    going = bound(0, **facts)
+    life.look(NOW + 1, workers=(going,), config=config(()))
+    life.restart(NOW + 2)
+    life.look(NOW + 3)
+    assert total(life.look(NOW + 900), NOW + 900) == Buckets()
