@@ -47,7 +47,7 @@ class Ledgers:
         """Return the view with the ledger as the view's objects and looks show it."""
         key, now = JobKey(view.namespace, view.name), self.now()
         before = self._ledgers.get(key)
-        if before is None and not view.elastic:
+        if before is None and not _may_begin(view):
             return view
         if before is not None and before.uid != view.ref.uid:
             self.forget(key)
@@ -87,3 +87,8 @@ class Ledgers:
             counter.labels(bucket).inc(max(0.0, seconds - known))
             most[bucket] = max(seconds, known)
         counted.at, counted.most = now, Buckets(**most)
+
+
+def _may_begin(view: JobView) -> bool:
+    """Tell whether a job can be followed: its memory has what it spent before."""
+    return view.elastic and view.config is not None

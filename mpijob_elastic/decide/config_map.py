@@ -82,9 +82,11 @@ def account(state: JobState) -> Step[WriteConfig]:
     view, config = state.view, state.view.config
     if config is None or config.memory is None or not config.signed:
         return NO_STEP
+    if not view.facts.finished:
+        return NO_STEP  # the launcher may yet be made again
     spent = ledger.final(view, now=state.now)
     script = config.facts.script
-    if spent is None or script is None or view.over_at is None:
+    if spent is None or script is None:
         return NO_STEP
     memory = msgspec.structs.replace(view.memory, spent=spent)
     return Step(

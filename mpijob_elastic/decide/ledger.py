@@ -119,9 +119,17 @@ def _see_pods(
         there.add(uid)
         span = spans.get(uid)
         if span is None:
-            span = _new(view, worker) if is_followed else _old(view, worker)
+            span = _first_seen(view, worker, is_followed=is_followed)
         spans[uid] = _followed(view, worker, span, now)
     return frozenset(there)
+
+
+def _first_seen(view: JobView, worker: Worker, *, is_followed: bool) -> Span:
+    """Return the times of a pod that the ledger does not have."""
+    config = view.config
+    if is_followed or config is None or config.memory is None:
+        return _new(view, worker)
+    return _old(view, worker)
 
 
 def _new(view: JobView, worker: Worker) -> Span:
@@ -136,7 +144,7 @@ def _old(view: JobView, worker: Worker) -> Span:
     """
     span = replace(_new(view, worker), is_old=True)
     known = view.memory.spent or Spent()
-    if view.memory.is_final:
+    if view.memory.is_final and view.over_at is not None:
         return _ended(span, span.bound_at)  # the memory has all that it spent
     if worker.name in view.host_of:
         listed_at = worker.facts.ready_at or span.bound_at  # or a moment later
@@ -154,7 +162,7 @@ def _old(view: JobView, worker: Worker) -> Span:
 def _followed(view: JobView, worker: Worker, span: Span, now: float) -> Span:
     """Return the times of a pod as the view shows it."""
     if worker.terminated:
-        return _ended(span, now)
+        return _ended(span, _end_of(view, worker, span, now))
     if span.gone_at is not None and _may_return(view, worker):
         span = replace(span, gone_at=None)  # nobody saw it for a moment
     if view.config is not None:
@@ -164,6 +172,16 @@ def _followed(view: JobView, worker: Worker, span: Span, now: float) -> Span:
     if line is not None and line.may_be_of(span.bound_at, skew=SKEW):
         span = _with_line(span, line)
     return span
+
+
+def _end_of(view: JobView, worker: Worker, span: Span, now: float) -> float:
+    """Return when a pod has ended of which nothing runs any more."""
+    times = [now]
+    if view.over_at is not None:
+        times.append(view.over_at)
+    if span.is_old and worker.facts.unready_at:
+        times.append(worker.facts.unready_at)
+    return max(min(times), span.bound_at)
 
 
 def _may_return(view: JobView, worker: Worker) -> bool:

@@ -316,7 +316,7 @@ def _finish(state: JobState) -> Plan:
     if expired.write and (told is None or TellUser in state.view.refused):
         return _put_together(state, [expired, Step(again_at=gone.wake_at)])
     removals = Step(_deletions(gone), gone.wake_at)
-    return _put_together(state, [config_map.account(state), removals, Step(told, expired.again_at)])
+    return _put_together(state, [removals, Step(told, expired.again_at), config_map.account(state)])
 
 
 def _put_together(state: JobState, steps: Sequence[AnyStep]) -> Plan:

@@ -176,13 +176,20 @@ def buckets(span: Span, *, now: float) -> Buckets:
     first = span.first_at
     if first is None:
         return _without_rank(span, begin, end)
-    listed = _within(span.listed_at if span.listed_at is not None else first, begin, end)
+    listed = _within(_listed_at(span, first), begin, end)
     first = _within(first, listed, end)
     left = _within(_left_at(span, end), first, end)
     early = {"starting": listed - begin, "joining": first - listed, "leaving": end - left}
     if span.line is None:
         return _weighed(span, **early, unknown=left - first)
-    return _weighed(span, **early, **_training(span, span.line, left - first))
+    return _weighed(span, **early, **_training(span, span.line, first, left))
+
+
+def _listed_at(span: Span, first: float) -> float:
+    """Return when the list had a pod first; nobody has seen when it had an old one."""
+    if span.listed_at is None:
+        return first
+    return min(span.listed_at, first) if span.is_old else span.listed_at
 
 
 def _end(span: Span, *, now: float) -> float:
@@ -217,12 +224,12 @@ def _without_rank(span: Span, begin: float, end: float) -> Buckets:
     return _weighed(span, **early, joining=left - listed)
 
 
-def _training(span: Span, line: ProgressLine, seconds: float) -> dict[str, float]:
-    """Return the buckets of the seconds in a ring; whatever a line says, they add up."""
-    lost = line.repeated
+def _training(span: Span, line: ProgressLine, first: float, left: float) -> dict[str, float]:
+    """Return the buckets of the time in a ring; whatever a line says, they add up."""
+    seconds, lost = left - first, line.repeated
     if span.gone_at is not None and not _trains_on(span, line):
         lost += line.open
-    kept = _within(_saved(span, line, line.first + seconds) - span.counted_steps, 0.0, seconds)
+    kept = _within(_saved(span, line, left) - span.counted_steps, 0.0, seconds)
     repeated = min(lost, seconds - kept)
     return {"kept": kept, "repeated": repeated, "stalled": seconds - kept - repeated}
 
@@ -243,7 +250,7 @@ def _trains_on(span: Span, line: ProgressLine) -> bool:
 
 def _since_the_look(line: ProgressLine, until: float) -> float:
     """Return the seconds from the last look until the rank left, if a look was not due yet."""
-    seconds = until - line.at
+    seconds = max(0.0, until - line.at)
     return seconds if seconds <= TRUSTED_FOR else 0.0
 
 

@@ -44,6 +44,8 @@ _PARKED, _UNPARKED = "by parking", "parked workers came back"
 # Seconds after its list in which a change is followed until all its ranks step: a ring that forms
 # later has another reason.
 TOLD_WITHIN = 900.0
+# Seconds in which a loss is noticed at the latest; a ring before that was ended by something else.
+NOTICED_WITHIN = 180.0
 # Seconds after an edit in which the edit may be what has removed an annotation.
 _REMOVED_WITHIN = 60.0
 
@@ -364,7 +366,7 @@ def _signal(view: JobView, ledger: Ledger, change: Change) -> float:
     A loss was before the list knew of it: at the earliest when the whole ring last told of itself.
     """
     whole_at = ledger.last_told(ranks=change.before * view.facts.slots)
-    if change.by or whole_at is None:
+    if change.by or whole_at is None or whole_at < change.at - NOTICED_WITHIN:
         return change.at
     return min(change.at, whole_at)
 

@@ -76,10 +76,10 @@ def _finding(view: JobView, worker: Worker, said: _Finding | None) -> _Finding |
 def _of_span(span: Span, said: _Finding | None) -> _Finding | None:
     """Return how slow a worker with a line is; None if it is not."""
     found = span.slow
-    if span.line is None or not span.line.own_ms:
-        return None
     if found.times:
         return said or _Finding(found.times, found.among)
+    if span.line is None or not span.line.own_ms:
+        return None
     return said if found.looks < slowness.TWICE else None
 
 

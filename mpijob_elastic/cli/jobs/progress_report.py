@@ -140,7 +140,7 @@ def is_counted(view: JobView) -> bool:
     The seconds of a published pod that is gone get into the memory with the next list.
     """
     memory = view.memory
-    if memory.is_final:
+    if memory.is_final and view.over_at is not None:
         return True
     if memory.spent is None and (view.host_of or memory.added_at):
         return False  # written by a version that did not count
