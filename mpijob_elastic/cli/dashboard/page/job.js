@@ -264,7 +264,8 @@ export class JobView {
         const words = [
           seconds("listed", change.listedAfter),
           seconds("all trained", change.trainedAfter),
-          change.secondsLost !== null && `${Math.round(change.secondsLost)} s of workers or GPUs lost`,
+          change.secondsLost !== null &&
+            `${Math.round(change.secondsLost)} s of workers or GPUs lost`,
           change.stepsRepeated && `${change.stepsRepeated} steps repeated`,
           cut,
           change.note,
