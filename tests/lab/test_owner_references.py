@@ -60,7 +60,15 @@ ASKING: dict[str, tuple[Resource, dict[str, Any]]] = {
     "kueue": (WORKLOADS, {"job_labels": {LABEL_QUEUE: "team"}}),
 }
 # Capabilities that create no object of their own. et-operator's requests have tests of their own.
-WITHOUT = {"avoided_nodes", "disruption", "history", "missed_fields", "run_policy", "et_operator"}
+WITHOUT = {
+    "avoided_nodes",
+    "disruption",
+    "et_operator",
+    "history",
+    "missed_fields",
+    "run_policy",
+    "stragglers",
+}
 # Pods become owners of these later, so that quota stays with pods of a deleted job.
 ADOPTED = (QUEUE_UNITS, WORKLOADS)
 OF_A_POD = {"apiVersion": "v1", "kind": "Pod", "name": "train-worker-0", "uid": "u"}
