@@ -236,7 +236,7 @@ class Prober(Looks[dict[str, tuple[str, Probe]]]):
         # the pod cannot be undone.
         if look.script in (TELL, END) and not await self._is_there(look):
             return "error", None
-        answer, line = "", None
+        answer, lines = "", list[ProgressLine]()
         for container in look.containers:  # idle only if all containers are idle
             result = await look_into(
                 self.client,
@@ -249,16 +249,15 @@ class Prober(Looks[dict[str, tuple[str, Probe]]]):
             )
             said = result.stdout if result and result.exit_code == 0 else ""
             answer, _, more = said.strip().partition("\n")
-            found = progress.parse(more, asked_at=asked_at)
-            if found and (line is None or found.at > line.at):
-                line = found
+            if found := progress.parse(more, asked_at=asked_at):
+                lines.append(found)
             if answer != _ANSWERS[look.script][0]:
                 break
         if answer not in _ANSWERS[look.script]:
             return "error", None
         if answer == "idle" and not await self._is_there(look):
             return "error", None
-        return answer, line
+        return answer, progress.newest(lines)
 
     async def _is_there(self, look: _Look) -> bool:
         """Tell whether exec leads to this pod.

@@ -7,6 +7,7 @@ form counts as no line. Times are seconds since the epoch by the clock of the wo
 """
 
 import re
+from collections.abc import Iterable
 
 import msgspec
 
@@ -119,6 +120,14 @@ def parse(text: str, *, asked_at: float) -> ProgressLine | None:
         total=int(found[15]),
     )
     return line if _is_possible(line) else None
+
+
+def newest(lines: Iterable[ProgressLine]) -> ProgressLine | None:
+    """Return the line with the last step; None without one.
+
+    Containers may share the file, and only one of them shows that its process runs.
+    """
+    return max(lines, key=lambda line: (line.at, line.alive), default=None)
 
 
 def _is_possible(line: ProgressLine) -> bool:

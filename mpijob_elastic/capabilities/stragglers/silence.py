@@ -11,7 +11,7 @@ from mpijob_elastic import names
 from mpijob_elastic.capabilities.stragglers.facts import PROGRESS_TIMEOUT, ProgressTimeout
 from mpijob_elastic.decide.actions import Note, warning
 from mpijob_elastic.decide.state import JobState, honest
-from mpijob_elastic.model import phrases
+from mpijob_elastic.model import phrases, progress
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.json_parts import timestamp
 from mpijob_elastic.model.pod import Worker
@@ -64,8 +64,7 @@ def _changed_at(view: JobView, *, now: float) -> float:
 
 def _last(listed: list[Worker]) -> ProgressLine | None:
     lines = [worker.probe.progress for worker in listed]
-    known = [line for line in lines if line is not None]
-    return max(known, key=lambda line: line.at, default=None)
+    return progress.newest(line for line in lines if line is not None)
 
 
 def _answered_at(listed: list[Worker]) -> float:

@@ -109,10 +109,7 @@ async def look(client: ApiReader, workers: Iterable[Worker]) -> FoundLines:
 
 
 async def into(client: ApiReader, worker: Worker) -> ProgressLine | None:
-    """Return the line of a worker; None without one. Raises `errors.KubeError`.
-
-    Containers may share the file, and only one of them shows that its process runs.
-    """
+    """Return the line of a worker; None without one. Raises `errors.KubeError`."""
     found = list[ProgressLine]()
     for container in worker.containers:
         result = await exec_in_pod(
@@ -127,4 +124,4 @@ async def into(client: ApiReader, worker: Worker) -> ProgressLine | None:
         line = progress.parse(result.stdout.strip(), asked_at=time.time())
         if line:
             found.append(line)
-    return max(found, key=lambda line: (line.at, line.alive), default=None)
+    return progress.newest(found)

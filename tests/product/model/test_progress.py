@@ -1,5 +1,6 @@
 """The line of progress in the answer of a look, as it is and as nobody should write it."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -85,3 +86,13 @@ def test_any_other_text_is_no_line(text: str) -> None:
 @given(st.text(max_size=300))
 def test_no_text_is_an_error(text: str) -> None:
     assert read(text) is None
+
+
+def test_of_two_containers_that_share_the_file_the_one_with_the_process_tells() -> None:
+    ended, alive = read(f"ended {LINE}"), read(f"alive {LINE}")
+    assert ended is not None
+    assert alive is not None
+    assert progress.newest([ended, alive]) == progress.newest([alive, ended]) == alive
+    later = msgspec.structs.replace(ended, at=ended.at + 1)
+    assert progress.newest([alive, later]) == later
+    assert progress.newest([]) is None
