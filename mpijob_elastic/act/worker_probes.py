@@ -44,6 +44,10 @@ PUBLISHED_TOGETHER = 10
 # more workers are dropped.
 MOST_WATCHED = 300
 
+# The name that a look gives its shell, at most 15 bytes (proc_pid_comm(5)). A command line would be
+# another mark, but `read` takes seconds for a long one.
+LOOK = "mpijob-look"
+MARK = f'echo {LOOK} 2>/dev/null > "/proc/$$/comm"\n'
 # Only builtins of a POSIX shell, so the script starts no process that it would count. It skips
 # - process 1, which is the container's main process;
 # - the shell itself;
@@ -55,10 +59,6 @@ MOST_WATCHED = 300
 # - looks of others, which have given themselves that name, and their `head`.
 # /proc/PID/stat is `PID (NAME) STATE PPID GROUP SESSION TERMINAL ...`; NAME may hold anything
 # (proc_pid_stat(5)).
-# The name that a look gives its shell, at most 15 bytes (proc_pid_comm(5)). A command line would be
-# another mark, but `read` takes seconds for a long one.
-LOOK = "mpijob-look"
-MARK = f'echo {LOOK} 2>/dev/null > "/proc/$$/comm"\n'
 EACH_PROCESS = f"""\
 {MARK}answer=idle
 for process in /proc/[0-9]*; do

@@ -43,6 +43,12 @@ class Ledgers:
     _ledgers: dict[JobKey, Ledger] = field(default_factory=dict, init=False)
     _counted: dict[JobKey, _Counted] = field(default_factory=dict, init=False)
 
+    def __post_init__(self) -> None:
+        """Begin each series with 0, as telemetry/metrics does."""
+        for counter in (self.metrics.gpu_seconds, self.metrics.worker_seconds):
+            for bucket in NAMES:
+                counter.labels(bucket)
+
     def followed(self, view: JobView) -> JobView:
         """Return the view with the ledger as the view's objects and looks show it."""
         key, now = JobKey(view.namespace, view.name), self.now()

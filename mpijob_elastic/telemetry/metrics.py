@@ -21,16 +21,6 @@ _DELETED = (
 )
 _PROBED = {"draining": ("idle", "busy", "error", "told"), "published": ("idle", "busy", "error")}
 _ENDED = ("ended", "gone", "error")
-_SPENT_ON = (
-    "starting",
-    "joining",
-    "stalled",
-    "repeated",
-    "leaving",
-    "useless",
-    "kept",
-    "unknown",
-)
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
 
@@ -134,8 +124,6 @@ class Metrics:
             (self.scale, _PHASES),
             (self.deleted_workers, _DELETED),
             (self.ended_execs, _ENDED),
-            (self.gpu_seconds, _SPENT_ON),
-            (self.worker_seconds, _SPENT_ON),
         ):
             for value in values:
                 metric.labels(value)

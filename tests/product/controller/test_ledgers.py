@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from mpijob_elastic.controller.ledgers import COUNTED_EVERY, Ledgers
 from mpijob_elastic.model.devices import MOST_WEIGHT
+from mpijob_elastic.model.goodput import NAMES
 from mpijob_elastic.model.pod import Probe
 from mpijob_elastic.observe.watching import JobKey
 from mpijob_elastic.telemetry.metrics import Metrics
@@ -140,3 +141,11 @@ def test_no_number_of_gpus_spoils_the_counter() -> None:
     counters.look(view)
     counters.look(view.without(0))
     assert counters.of("kept", "gpu") <= MOST_WEIGHT * 1000.0
+
+
+def test_each_series_begins_with_0() -> None:
+    """Prometheus sees no increase in a series that begins with another number."""
+    registry = Counters().registry
+    for what in ("gpu", "worker"):
+        name = f"mpijob_elastic_{what}_seconds_total"
+        assert [registry.get_sample_value(name, {"bucket": one}) for one in NAMES] == [0.0] * 8
