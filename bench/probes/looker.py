@@ -1,7 +1,7 @@
-"""A prober of the build that PYTHONPATH names, in a process of its own: `looker.py KUBECONFIG`.
+"""A prober of the build that PYTHONPATH names, in a process of its own: `looker.py KUBECONFIG PACE`.
 
-For each line `ANSWER COUNT` of its input it looks into so many published workers, at the pace of
-the controller, and prints the milliseconds of its CPU for each look, and how many lines of progress
+For each line `ANSWER COUNT` of its input it looks into so many published workers, at that pace in
+looks a second, and prints the milliseconds of its CPU for each look, and how many lines of progress
 it has taken in. The names of the workers begin with ANSWER, so that the server knows what to say.
 """
 
@@ -14,6 +14,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from mpijob_elastic.act import worker_probes
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.decide.actions import ProbeWorkers
 from mpijob_elastic.kube.client import connect
@@ -59,7 +60,9 @@ async def look(prober: Prober, answer: str, count: int) -> str:
 
 async def main() -> None:
     """Serve the standard input."""
-    async with await connect(user_agent="bench", kubeconfig=Path(sys.argv[1])) as client:
+    kubeconfig, pace = sys.argv[1:]
+    worker_probes.PUBLISHED_A_SECOND = float(pace)
+    async with await connect(user_agent="bench", kubeconfig=Path(kubeconfig)) as client:
         metrics = Metrics(CollectorRegistry())
         prober = Prober(client, metrics=metrics, now=time.time, wake=lambda *_: None)
         while line := await asyncio.to_thread(sys.stdin.readline):
