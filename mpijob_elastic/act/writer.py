@@ -7,7 +7,6 @@ refusals, which hold back one action, from conflicts, which outdate the plan, an
 server (`kube.errors.is_refusal`).
 """
 
-import asyncio
 import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -66,14 +65,35 @@ class Outdated(Exception):
     """The live objects no longer allow an action that was decided from the caches."""
 
 
+def sure_until(*, began: float, ended: float) -> float:
+    """Return until when deletions may follow objects that were read between two times."""
+    return ended + max(SURE_FOR, ended - began)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confirmed:
+    """Deletions that still hold."""
+
+    #: The deletions, at the live versions of their pods.
+    removals: Sequence[Removal]
+    #: The loop's time until which they may be carried out.
+    until: float
+
+
 class Recheck(Protocol):
     """Decides again, from objects read live."""
 
-    async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
-        """Return the deletions that still hold, at their live versions.
+    def read_ahead(self, view: JobView, touch: RefreshLauncher) -> None:
+        """Begin to read the job while its launcher is touched, because deletions follow at once."""
+
+    async def removals(self, view: JobView, action: DeleteWorkers) -> Confirmed:
+        """Return the deletions that still hold.
 
         Raises Outdated if the job is not ours.
         """
+
+    def forget(self, job: Job) -> None:
+        """Forget a job that is gone."""
 
     async def suspended(self, view: JobView) -> bool:
         """Tell whether the job is still to be suspended."""
@@ -126,6 +146,7 @@ class Writer:
         """Forget a job that is gone."""
         self._refused.pop(job, None)
         self.deletions.forget(job)
+        self.recheck.forget(job)
         for one in self.capability_writers:
             one.forget(*job)
 
@@ -277,6 +298,8 @@ class Writer:
         that are raised say nothing of it, so earlier refusals still count.
         """
         job = (view.namespace, view.name)
+        if action.deletions_follow:
+            self.recheck.read_ahead(view, action)
         try:
             await self._patch(view, action)
         except errors.ApiError as error:
@@ -297,15 +320,12 @@ class Writer:
     async def _delete_workers(self, view: JobView, action: DeleteWorkers) -> None:
         left, changed = deque(action.removals), 0
         refused: list[errors.KubeError] = []
-        clock = asyncio.get_running_loop().time
         while left:
-            began = clock()
-            sure = deque(await self.recheck.removals(view, DeleteWorkers(removals=tuple(left))))
-            changed += len(left) - len(sure)
-            left, read = sure, clock()
-            until = read + max(SURE_FOR, read - began)
+            sure = await self.recheck.removals(view, DeleteWorkers(removals=tuple(left)))
+            changed += len(left) - len(sure.removals)
+            left = deque(sure.removals)
             delete = partial(self._delete_worker, view)
-            refused += await for_each(left, delete, at_once=DELETIONS_AT_ONCE, until=until)
+            refused += await for_each(left, delete, at_once=DELETIONS_AT_ONCE, until=sure.until)
         for error in refused:
             if not isinstance(error, errors.Conflict):
                 raise error

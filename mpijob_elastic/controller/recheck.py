@@ -1,16 +1,25 @@
 """The second decision, by the same rules on live objects (safety rule 2).
 
-It comes before a pod is deleted or started, and before an exec is ended.
+It comes before a pod is deleted or started, and before an exec is ended. Where deletions follow the
+touch of a launcher at once, the job is read while the launcher is touched.
 """
 
+import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 
-from mpijob_elastic.act.writer import Outdated
+from mpijob_elastic.act.looks import Job
+from mpijob_elastic.act.writer import Confirmed, Outdated, sure_until
 from mpijob_elastic.decide import capability, derive, drain, frozen_execs, suspend
-from mpijob_elastic.decide.actions import Action, DeleteWorkers, EndExecs, Removal, Ungate
+from mpijob_elastic.decide.actions import (
+    Action,
+    DeleteWorkers,
+    EndExecs,
+    RefreshLauncher,
+    Ungate,
+)
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.decide.step import When
 from mpijob_elastic.kube import errors
@@ -25,6 +34,50 @@ from mpijob_elastic.observe.caches import Caches
 
 # Jobs whose writes are under way at the same time, usually.
 JOBS_AT_ONCE = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Reading:
+    """A job as the API server has it."""
+
+    #: The job; None if it is gone.
+    view: JobView | None
+    #: The loop's times at which reading began and ended.
+    began: float
+    ended: float
+
+    @property
+    def until(self) -> float:
+        """The loop's time until which deletions may follow."""
+        return sure_until(began=self.began, ended=self.ended)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Ahead:
+    """A job that is read while its launcher is touched."""
+
+    #: The text of the touch.
+    text: str
+    #: Reads the job; None if it cannot be read.
+    reading: asyncio.Task[_Reading | None]
+
+    async def shown_to(self, view: JobView) -> _Reading | None:
+        """Return the job with its launcher as touched.
+
+        None if the view does not show that touch yet, or if the job was read too long ago.
+        """
+        shown = view.launcher
+        if shown is None or shown.facts.refreshed != self.text:
+            return None
+        found = await self.reading
+        if found is None or found.view is None or found.view.launcher is None:
+            return None
+        launcher = found.view.launcher
+        if launcher.ref.uid != shown.ref.uid or _now() >= found.until:
+            return None
+        # The view has its launcher from the answer to the touch, or later from the watch.
+        touched = replace(launcher, facts=shown.facts)
+        return replace(found, view=replace(found.view, launcher=touched))
 
 
 @dataclass(eq=False)
@@ -50,13 +103,28 @@ class LiveRecheck:
     _decided: deque[tuple[JobView, tuple[Action, ...]]] = field(
         default_factory=partial(deque, maxlen=JOBS_AT_ONCE), init=False
     )
+    _ahead: dict[Job, _Ahead] = field(default_factory=dict, init=False)
 
-    async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
-        """Return the deletions that still hold, at their live versions.
+    def read_ahead(self, view: JobView, touch: RefreshLauncher) -> None:
+        """Begin to read the job while its launcher is touched, because deletions follow at once."""
+        job = (view.namespace, view.name)
+        self.forget(job)
+        reading = asyncio.create_task(self._read_quietly(view))
+        self._ahead[job] = _Ahead(text=touch.text, reading=reading)
+
+    def forget(self, job: Job) -> None:
+        """Forget what was read ahead of a job."""
+        ahead = self._ahead.pop(job, None)
+        if ahead:
+            ahead.reading.cancel()
+
+    async def removals(self, view: JobView, action: DeleteWorkers) -> Confirmed:
+        """Return the deletions that still hold.
 
         Raises Outdated if the job is not ours.
         """
-        fresh = await self._ours(view)
+        reading = await self._read_for(view, action)
+        fresh = self._checked(self._state(view, reading.view))
         if fresh is None:
             raise Outdated(
                 f"{view.namespace}/{view.name} is gone, being deleted, "
@@ -66,14 +134,16 @@ class LiveRecheck:
         due = [
             removal for removal in drain.leave(fresh).removals if removal.worker.ref.uid in wanted
         ]
-        there = await self._there(
-            removal.worker.facts.node for removal in due if removal.outcome == "lost"
-        )
-        return [
+        nodes = {removal.worker.facts.node for removal in due if removal.outcome == "lost"}
+        there = await self._there(nodes)
+        sure = [
             removal
             for removal in due
             if removal.outcome != "lost" or removal.worker.facts.node not in there
         ]
+        if nodes:  # they were read as well
+            reading = replace(reading, ended=_now())
+        return Confirmed(removals=sure, until=reading.until)
 
     async def suspended(self, view: JobView) -> bool:
         """Tell whether the job is ours and still to be suspended."""
@@ -134,11 +204,42 @@ class LiveRecheck:
         return {node for node in {*nodes} if not await self.caches.is_node_gone(node)}
 
     async def _ours(self, view: JobView) -> JobState | None:
-        state = await self._fresh(view)
+        return self._checked(await self._fresh(view))
+
+    @staticmethod
+    def _checked(state: JobState | None) -> JobState | None:
+        """Return the state of a job of ours that stays; None for any other."""
         return None if state is None or state.foreign or state.view.facts.deleting else state
 
     async def _fresh(self, view: JobView) -> JobState | None:
-        fresh = await live.view(
+        reading = await self._read(view)
+        return self._state(view, reading.view)
+
+    async def _read_for(self, view: JobView, action: DeleteWorkers) -> _Reading:
+        """Return the job as it was read ahead, if that still counts, else as it is now."""
+        found = await self._read_before(view)
+        if found and all(removal.outcome != "lost" for removal in action.removals):
+            return found
+        return await self._read(view)
+
+    async def _read_before(self, view: JobView) -> _Reading | None:
+        """Return the job as it was read ahead; None if that does not count any more."""
+        job = (view.namespace, view.name)
+        ahead = self._ahead.get(job)
+        found = await ahead.shown_to(view) if ahead else None
+        self.forget(job)
+        return found
+
+    async def _read_quietly(self, view: JobView) -> _Reading | None:
+        """Read the job; return None if it cannot be read, because it is read again then."""
+        try:
+            return await self._read(view)
+        except errors.KubeError:
+            return None
+
+    async def _read(self, view: JobView) -> _Reading:
+        began = _now()
+        found = await live.view(
             self.client,
             namespace=view.namespace,
             job=view.name,
@@ -147,6 +248,10 @@ class LiveRecheck:
             acknowledged=partial(self.acknowledged, (view.namespace, view.name)),
             judge=self.caches.judge,
         )
+        return _Reading(view=found, began=began, ended=_now())
+
+    def _state(self, view: JobView, fresh: JobView | None) -> JobState | None:
+        """Return the state of the job that the view shows; None if it is gone."""
         if fresh is None or fresh.ref.uid != view.ref.uid:
             return None
         return self._derived(fresh)
@@ -159,3 +264,7 @@ class LiveRecheck:
 def _launcher(view: JobView) -> tuple[str, float | None] | None:
     """Return the uid and the start of the launcher: process ids of another start mean nothing."""
     return (view.launcher.ref.uid, view.launcher.facts.started_at) if view.launcher else None
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -10,7 +10,7 @@ import pytest
 
 from mpijob_elastic.act import writer
 from mpijob_elastic.act.leader_writer import for_each
-from mpijob_elastic.act.writer import Outdated
+from mpijob_elastic.act.writer import Confirmed, Outdated, sure_until
 from mpijob_elastic.decide.actions import DeleteWorkers, Removal
 from mpijob_elastic.kube import errors
 from mpijob_elastic.model.job import JobView
@@ -60,10 +60,13 @@ class Live(Nothing):
         self.reads = 0
         self._holds = holds
 
-    async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
+    async def removals(self, view: JobView, action: DeleteWorkers) -> Confirmed:
+        now = asyncio.get_running_loop().time
+        began = now()
         await asyncio.sleep(READING)
         self.reads += 1
-        return [removal for removal in action.removals if self._holds(removal)]
+        sure = [removal for removal in action.removals if self._holds(removal)]
+        return Confirmed(removals=sure, until=sure_until(began=began, ended=now()))
 
 
 async def delete(server: Server, live: Live) -> None:

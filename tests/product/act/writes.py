@@ -13,8 +13,15 @@ from mpijob_elastic.act.capability_writes import CapabilityWriter
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.launcher_execs import Execs
 from mpijob_elastic.act.leader_writer import LeaderWriter
-from mpijob_elastic.act.writer import Writer
-from mpijob_elastic.decide.actions import Action, DeleteWorkers, EndExecs, Note, Removal, Ungate
+from mpijob_elastic.act.writer import Confirmed, Writer
+from mpijob_elastic.decide.actions import (
+    Action,
+    DeleteWorkers,
+    EndExecs,
+    Note,
+    RefreshLauncher,
+    Ungate,
+)
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.writer import ApiWriter
@@ -68,8 +75,14 @@ class Nothing:
     async def suspended(self, view: JobView) -> bool:
         return False
 
-    async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
-        return []
+    def read_ahead(self, view: JobView, touch: RefreshLauncher) -> None:
+        """Read nothing."""
+
+    def forget(self, job: tuple[str, str]) -> None:
+        """Know nothing."""
+
+    async def removals(self, view: JobView, action: DeleteWorkers) -> Confirmed:
+        return Confirmed(removals=(), until=math.inf)
 
     async def free(self, view: JobView, action: Ungate) -> bool:
         return False
@@ -87,8 +100,8 @@ class Everything(Nothing):
     async def suspended(self, view: JobView) -> bool:
         return True
 
-    async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
-        return list(action.removals)
+    async def removals(self, view: JobView, action: DeleteWorkers) -> Confirmed:
+        return Confirmed(removals=action.removals, until=math.inf)
 
     async def free(self, view: JobView, action: Ungate) -> bool:
         return True

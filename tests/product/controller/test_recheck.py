@@ -147,12 +147,9 @@ async def test_the_pod_group_that_the_caches_have_is_decided_on_again(
         judged.append(fresh)
         return fresh
 
-    assert (
-        await rechecking(client, {}, timed=timed, seen=view.capabilities).removals(
-            view, DeleteWorkers(removals=())
-        )
-        == []
-    )
+    recheck = rechecking(client, {}, timed=timed, seen=view.capabilities)
+    found = await recheck.removals(view, DeleteWorkers(removals=()))
+    assert found.removals == []
     assert [fresh.of(Gangs) for fresh in judged] == [view.of(Gangs)]
 
 
@@ -235,7 +232,7 @@ async def test_a_worker_is_deleted_for_its_node_only_if_a_live_read_agrees(
         removals=(Removal(worker=view.workers[1], outcome="lost", note=note, grace=0),)
     )
     found = await rechecking(client, {node: agrees}).removals(view, action)
-    assert [(one.worker.name, one.grace) for one in found] == (
+    assert [(one.worker.name, one.grace) for one in found.removals] == (
         [("scale-worker-1", 0)] if agrees else []
     )
 
@@ -296,8 +293,8 @@ async def test_a_pod_that_cannot_be_read_is_deleted_as_it_is_live(
     action = DeleteWorkers(removals=(Removal(worker=worker, outcome="timeout", note=note),))
     recheck = rechecking(client, {}, timed=lambda fresh: but(fresh, hindered_for=seen_for))
     found = await recheck.removals(view, action)
-    assert [one.worker.name for one in found] == (deleted if seen_for >= 60.0 else [])
-    for one in found:
+    assert [one.worker.name for one in found.removals] == (deleted if seen_for >= 60.0 else [])
+    for one in found.removals:
         assert (
             one.worker.ref.resource_version
             == live["Pod/scale-worker-1"]["metadata"]["resourceVersion"]
