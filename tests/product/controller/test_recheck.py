@@ -1,7 +1,9 @@
 """A decision made once more: what the API server says now counts, whatever the caches said."""
 
+import copy
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,16 +17,26 @@ from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.capabilities.kueue.actions import ClearWorkload, DeleteWorkload, FinishWorkload
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE, NO_QUEUE
 from mpijob_elastic.capabilities.live import READ
+from mpijob_elastic.controller import recheck
 from mpijob_elastic.controller.recheck import LiveRecheck
-from mpijob_elastic.decide import next_memory
-from mpijob_elastic.decide.actions import DeleteWorkers, EndExecs, Gated, Removal, Ungate, normal
+from mpijob_elastic.decide import config_map, next_memory
+from mpijob_elastic.decide.actions import (
+    DeleteWorkers,
+    EndExecs,
+    Gated,
+    RefreshLauncher,
+    Removal,
+    Ungate,
+    normal,
+)
+from mpijob_elastic.decide.derive import derive
 from mpijob_elastic.kube.meta import MOST_VALUES
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.acknowledgement import Acknowledgement
 from mpijob_elastic.model.job import Attached, JobView
 from mpijob_elastic.model.kubexec import Exec
-from mpijob_elastic.model.memory import Memory, render_memory
+from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint, render_memory
 from mpijob_elastic.model.pod import PodFacts, Probe, Worker
 from mpijob_elastic.names import SUSPEND
 from mpijob_elastic.observe.live import view as view_of
@@ -235,6 +247,101 @@ async def test_a_worker_is_deleted_for_its_node_only_if_a_live_read_agrees(
     assert [(one.worker.name, one.grace) for one in found.removals] == (
         [("scale-worker-1", 0)] if agrees else []
     )
+
+
+def leaving() -> World:
+    """Return what is live of a job whose second worker has left the list, without time to drain."""
+    live = created()
+    job = live["MPIJob/scale"]
+    job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 1
+    job["metadata"].setdefault("annotations", {})[names.DRAIN_TIMEOUT] = "0s"
+    script = names.discover_hosts(["scale-worker-0"], slots=1)
+    left = Left(at=NOW - 1.0, pod=pod_fingerprint(live["Pod/scale-worker-1"]["metadata"]["uid"]))
+    memory = Memory(left={"scale-worker-1": left}, removed_at=NOW - 1.0)
+    config = live["ConfigMap/scale-config"]
+    config["data"][names.KEY_DISCOVER_HOSTS] = script
+    signed = render_memory(next_memory.signed(memory, script=script))
+    config["metadata"]["annotations"] = {names.MEMORY: signed}
+    items = [{"key": names.KEY_DISCOVER_HOSTS, "path": names.KEY_DISCOVER_HOSTS}]
+    launcher = live["Pod/scale-launcher"]
+    for volume in launcher["spec"]["volumes"]:  # as the webhook gives it the list
+        if volume["name"] == names.CONFIG_VOLUME:
+            volume["configMap"]["items"] = items
+    launcher["status"]["containerStatuses"] = [
+        {
+            "name": launcher["spec"]["containers"][0]["name"],
+            "state": {"running": {"startedAt": "2026-01-01T00:00:10Z"}},
+        }
+    ]
+    return live
+
+
+def touch_of(view: JobView) -> RefreshLauncher:
+    """Return the touch that is due."""
+    assert view.config is not None
+    touch = config_map.refresh(derive(view, now=NOW), view.config).write
+    assert touch is not None
+    return touch
+
+
+def touched(live: World, touch: RefreshLauncher) -> World:
+    """Return what is live once the launcher is touched."""
+    after = copy.deepcopy(live)
+    after["Pod/scale-launcher"]["metadata"]["annotations"] = {names.REFRESHED: touch.text}
+    return after
+
+
+def removal_of(view: JobView, outcome: str = "timeout") -> DeleteWorkers:
+    note = normal("SurplusDeleted", "it has left")
+    return DeleteWorkers(removals=(Removal(worker=view.workers[1], outcome=outcome, note=note),))
+
+
+def edited_back() -> World:
+    live = leaving()
+    live["MPIJob/scale"]["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 2
+    return live
+
+
+@pytest.mark.parametrize(
+    ("live", "old", "outcome", "waits", "deleted", "reads"),
+    [
+        pytest.param(leaving(), None, "timeout", 0.09, [1], 1, id="as it was decided"),
+        pytest.param(edited_back(), None, "timeout", 0.09, [], 1, id="edited back before"),
+        pytest.param(leaving(), None, "timeout", 0.11, [1], 2, id="read too long ago"),
+        pytest.param(leaving(), "other", "timeout", 0.0, [1], 2, id="another touch"),
+        pytest.param(leaving(), None, "lost", 0.0, [1], 2, id="a worker whose node is gone"),
+    ],
+)
+async def test_a_job_is_read_while_its_launcher_is_touched(
+    api: TinyApi,
+    client: ApiWriter,
+    live: World,
+    old: str | None,
+    outcome: str,
+    waits: float,
+    deleted: list[int],
+    reads: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is live after the touch shows only in another reading. waits: seconds to the deletion."""
+    clock, asked = [1000.0], list[str]()
+    monkeypatch.setattr(recheck, "_now", lambda: clock[0])
+    api.hook = lambda sent: asked.append(sent.path)
+    before = leaving()
+    serve(api, live)
+    touch = touch_of(look(before))
+    assert touch.deletions_follow
+    again = rechecking(client, {})
+    again.read_ahead(look(before), replace(touch, text=old) if old else touch)
+    [ahead] = again._ahead.values()
+    await ahead.reading
+    clock[0] += waits
+    after = touched(before, touch)
+    serve(api, after)
+    view = look(after)
+    found = await again.removals(view, removal_of(view, outcome))
+    assert [one.worker.index for one in found.removals] == deleted
+    assert asked.count(JOB) == reads
 
 
 async def test_a_pod_that_takes_long_to_read_costs_the_others_nothing(
