@@ -33,10 +33,19 @@ class Writer(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Span:
+    """When the first of some writes was received, and the last answered, in milliseconds after the edit."""
+
+    received: float
+    answered: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Course:
     """Times in milliseconds after the edit, None if no such write was needed; number of writes by writer and kind.
 
-    `edited_at` is when the edit was answered, in seconds since the epoch.
+    `edited_at` is when the edit was answered, in seconds since the epoch; `steps` has the times of
+    the writes of each writer and kind.
     """
 
     edited_at: float
@@ -46,6 +55,7 @@ class Course:
     deleted: float | None
     gone: float | None
     writes: Mapping[tuple[Writer, str], int]
+    steps: Mapping[tuple[Writer, str], Span]
 
     def count(self, writer: Writer) -> int:
         """Return its number of writes, without Events and without creations and deletions of pods."""
@@ -106,7 +116,20 @@ def course(writes: Sequence[Write], *, job: str) -> Course:
         deleted=last(write for write in deleted if writer_of(write) is not Writer.CLUSTER),
         gone=last(write for write in deleted if writer_of(write) is Writer.CLUSTER),
         writes=Counter((writer_of(write), _kind(write)) for write in after),
+        steps=_steps(after, edit),
     )
+
+
+def _steps(writes: Sequence[Write], edit: Write) -> dict[tuple[Writer, str], Span]:
+    steps: dict[tuple[Writer, str], Span] = {}
+    for write in writes:
+        key = (writer_of(write), _kind(write))
+        received, answered = 1000 * (write.received - edit.at), 1000 * (write.at - edit.at)
+        known = steps.get(key)
+        if known:
+            received, answered = min(received, known.received), max(answered, known.answered)
+        steps[key] = Span(received=received, answered=answered)
+    return steps
 
 
 def _kind(write: Write) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from bench import drain, namespaces, scale, targets
-from bench.changes import Course, Writer
+from bench.changes import Course, Span, Writer
 from bench.drain import Drain
 from bench.figures import Figure, Target, measured
 from bench.parts.context import TROUBLE, Findings, Setting, lab
@@ -92,8 +92,16 @@ def _figures(*, ours: Sequence[Round], peer: Sequence[Round]) -> list[Figure]:
             edit, [turn.courses[edit] for turn in ours], [turn.courses[edit] for turn in peer]
         )
     ]
+    steps = [
+        figure
+        for edit in EDITS
+        for figure in _steps(
+            edit, [turn.courses[edit] for turn in ours], [turn.courses[edit] for turn in peer]
+        )
+    ]
     return [
         *changes,
+        *steps,
         *(
             figure
             for name in (ours[0].cpu if ours else ())
@@ -146,6 +154,46 @@ def _writes(edit: str, ours: Sequence[Course], peer: Sequence[Course]) -> list[F
             for writer, kind in sorted(kinds)
         ),
     ]
+
+
+def _steps(edit: str, ours: Sequence[Course], peer: Sequence[Course]) -> list[Figure]:
+    """Return when each kind of write was first received and last answered, in their order."""
+    begun: dict[tuple[Writer, str], float] = {}
+    for one in (*ours, *peer):
+        for key, span in one.steps.items():
+            begun[key] = min(span.received, begun.get(key, span.received))
+    figures = []
+    for key in sorted(begun, key=begun.__getitem__):
+        writer, kind = key
+        figures += [
+            _step(edit, f"{kind} by {writer}, first received", key, _received, ours, peer),
+            _step(edit, f"{kind} by {writer}, last answered", key, _answered, ours, peer),
+        ]
+    return figures
+
+
+def _received(span: Span) -> float:
+    return span.received
+
+
+def _answered(span: Span) -> float:
+    return span.answered
+
+
+def _step(
+    edit: str,
+    name: str,
+    key: tuple[Writer, str],
+    read: Callable[[Span], float],
+    ours: Sequence[Course],
+    peer: Sequence[Course],
+) -> Figure:
+    def samples(courses: Sequence[Course]) -> tuple[float, ...]:
+        return tuple(read(one.steps[key]) for one in courses if key in one.steps)
+
+    return Figure(
+        topic="Steps", group=edit, name=name, unit="ms", ours=samples(ours), peer=samples(peer)
+    )
 
 
 def _process(process: str, ours: Sequence[Round], peer: Sequence[Round]) -> list[Figure]:

@@ -121,3 +121,14 @@ def test_without_an_edit_there_is_no_course() -> None:
 )
 def test_writers_are_told_apart(user: str, agent: str, writer: Writer) -> None:
     assert writer_of(replace(edit(0.0), user=user, agent=agent)) is writer
+
+
+def test_the_steps_of_a_change_are_its_writes_by_writer_and_kind() -> None:
+    steps = course(SHRUNK, job="train").steps
+    deleted = steps[Writer.CONTROLLER, "delete pods"]
+    assert deleted.received == pytest.approx(29)
+    assert deleted.answered == pytest.approx(50)
+    listed = steps[Writer.CONTROLLER, "patch configmaps"]
+    assert listed.received == pytest.approx(9)
+    assert listed.answered == pytest.approx(10)
+    assert (Writer.OPERATOR, "patch configmaps") not in steps, "it was before the edit"
