@@ -90,13 +90,16 @@ async def connect(
 
 
 def _kubeconfigs() -> ModuleType:
-    # Imported when it is needed: its library takes 20 MiB, which a pod would have for nothing.
+    # Imported when it is needed: its library takes 12 MiB, which a pod would have for nothing.
     return import_module("mpijob_elastic.kube.kubeconfig")
 
 
 def _by_proxy(access: Access, where: str) -> Access:
-    proxy = access.proxy or proxy_to(access.host, os.environ)
-    scheme = urlsplit(proxy or "http:").scheme
+    try:
+        proxy = access.proxy or proxy_to(access.host, os.environ)
+        scheme = urlsplit(proxy or "http:").scheme
+    except ValueError as error:  # an address that is none
+        raise unusable(where, str(error)) from error
     if scheme not in ("http", "https"):
         reason = f"a proxy must be http://HOST:PORT or https://HOST:PORT, not {scheme}://"
         raise unusable(where, reason)

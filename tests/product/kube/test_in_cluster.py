@@ -229,6 +229,9 @@ async def test_a_pod_connects_with_its_files_and_by_the_proxy_of_its_environment
         assert client.host == "https://127.0.0.1:6443"
         assert await client.credentials() == {"Authorization": "Bearer first"}
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
+    monkeypatch.setenv("HTTPS_PROXY", "http://[proxy.example")
+    with pytest.raises(errors.Unconfigured, match="in this pod: Invalid IPv6 URL"):
+        await connect(user_agent="test")
     monkeypatch.setenv("HTTPS_PROXY", "socks5://proxy.example")
     with pytest.raises(errors.Unconfigured, match="in this pod: a proxy must be http://HOST:PORT"):
         await connect(user_agent="test")
