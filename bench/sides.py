@@ -8,6 +8,7 @@ from lab.cluster import Cluster
 from lab.install import install_into, uninstall_from
 from lab.operator import Release
 from lab.operator.process import Operator
+from lab.pod_access import pods_work
 from lab.replicas import Controller, Webhook
 
 
@@ -38,7 +39,11 @@ class Peer:
 
 @dataclass(frozen=True, kw_only=True)
 class Ours:
-    """All our programs, installed as for users; `qps` limits the operator beside us, 0: not at all."""
+    """All our programs, installed as for users; `qps` limits the operator beside us, 0: not at all.
+
+    Where the machine allows it they start as in a pod: a kubeconfig would cost them the memory of
+    the library that reads it.
+    """
 
     qps: int | None = None
 
@@ -46,11 +51,12 @@ class Ours:
     def start(self, cluster: Cluster) -> Iterator[Side]:
         """Run them during the block, and leave nothing behind. Raises LabError."""
         installed = install_into(cluster)
+        in_pod = pods_work()
         try:
             with (
                 Operator.start(cluster, qps=self.qps) as operator,
-                Webhook.start(cluster, installed) as webhook,
-                Controller.start(cluster, installed) as controller,
+                Webhook.start(cluster, installed, as_in_pod=in_pod) as webhook,
+                Controller.start(cluster, installed, as_in_pod=in_pod) as controller,
             ):
                 pids = {
                     "operator": operator.pid,

@@ -14,11 +14,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Self
 
 from lab.cluster import Cluster
 from lab.install import Installed
 from lab.layout import Layout
+from lab.pod_access import with_service_account, write_service_account
 from lab.ports import free_ports
 from lab.processes import await_start, end, new_log, spawn
 
@@ -75,14 +77,32 @@ class Replica:
         kubeconfig: Path,
         options: Sequence[str],
         jobs_namespaces: Sequence[str],
+        *,
+        as_in_pod: bool,
     ) -> Iterator[Self]:
         [port] = free_ports(1)
-        command = [sys.executable, "-m", "mpijob_elastic", name]
-        own = [f"--kubeconfig={kubeconfig}", f"--health-port={port}"]
+        command = [
+            *(sys.executable, "-m", "mpijob_elastic", name, f"--health-port={port}"),
+            *options,
+        ]
         log = new_log(Layout(cluster.state_dir).logs, name)
-        process = spawn(
-            [*command, *own, *options], log=log, environment=_environment(jobs_namespaces)
-        )
+        environment = _environment(jobs_namespaces)
+        with TemporaryDirectory(prefix="mpijob-elastic-") as folder:
+            if as_in_pod:
+                environment |= write_service_account(Path(folder), kubeconfig)
+                command = with_service_account(Path(folder), *command)
+            else:
+                command.append(f"--kubeconfig={kubeconfig}")
+            process = spawn(command, log=log, environment=environment)
+            with cls._ended(process, name, port, log) as replica:
+                yield replica
+
+    @classmethod
+    @contextmanager
+    def _ended(
+        cls, process: subprocess.Popen[bytes], name: str, port: int, log: Path
+    ) -> Iterator[Self]:
+        """Await that a process is ready, and end it after the block."""
         replica = cls(process=process, log=log, health=f"http://127.0.0.1:{port}")
         try:
             await_start(process, replica.ready, name=name, log=log, within=PATIENCE)
@@ -97,15 +117,24 @@ class Controller(Replica):
 
     @classmethod
     @contextmanager
-    def start(cls, cluster: Cluster, installed: Installed, *options: str) -> Iterator[Self]:
+    def start(
+        cls, cluster: Cluster, installed: Installed, *options: str, as_in_pod: bool = False
+    ) -> Iterator[Self]:
         """Run one for as long as the block lasts; it is ready.
 
-        `options` are further ones of its command.
+        `options` are further ones of its command. as_in_pod: without a kubeconfig (lab.pod_access).
         """
         only = ["--no-node-watch"] if installed.namespaces else []
         options = (*only, "--health-host=127.0.0.1", *options)
         kubeconfig = installed.controller_kubeconfig
-        with cls._run(cluster, "controller", kubeconfig, options, installed.namespaces) as running:
+        with cls._run(
+            cluster,
+            "controller",
+            kubeconfig,
+            options,
+            installed.namespaces,
+            as_in_pod=as_in_pod,
+        ) as running:
             yield running
 
 
@@ -115,11 +144,16 @@ class Webhook(Replica):
     @classmethod
     @contextmanager
     def start(
-        cls, cluster: Cluster, installed: Installed, *options: str, port: int | None = None
+        cls,
+        cluster: Cluster,
+        installed: Installed,
+        *options: str,
+        port: int | None = None,
+        as_in_pod: bool = False,
     ) -> Iterator[Self]:
         """Run one for as long as the block lasts; it is ready.
 
-        `options` are further ones of its command.
+        `options` are further ones of its command. as_in_pod: without a kubeconfig (lab.pod_access).
 
         Unless they say otherwise it does not drain: there is nobody here who must learn of its end
         first.
@@ -132,7 +166,12 @@ class Webhook(Replica):
         ]
         options = (*where, "--drain-seconds=0", *options)
         with cls._run(
-            cluster, "webhook", installed.webhook_kubeconfig, options, installed.namespaces
+            cluster,
+            "webhook",
+            installed.webhook_kubeconfig,
+            options,
+            installed.namespaces,
+            as_in_pod=as_in_pod,
         ) as running:
             yield running
 

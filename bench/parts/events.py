@@ -14,13 +14,13 @@ from random import Random
 from typing import Any
 
 import msgspec
-from kubernetes.aio.client import Configuration
 
 from bench import jobs, targets
 from bench.figures import measured
 from bench.parts.context import Findings, Setting
 from mpijob_elastic import names
 from mpijob_elastic.capabilities import live
+from mpijob_elastic.kube.access import Access
 from mpijob_elastic.kube.queue import WorkQueue
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.kube.writer import ApiWriter
@@ -72,7 +72,7 @@ async def _measure(sample: bytes) -> Cost:
     # The mean over many events, generated from the JSON of a pod.
     lines = _lines(msgspec.json.decode(sample))
     queue = WorkQueue[JobKey](random=Random(0))
-    async with ApiWriter(Configuration(), user_agent="bench") as client:
+    async with ApiWriter(Access(host="http://localhost"), user_agent="bench") as client:
         caches = Caches(
             client,
             namespaces=(),

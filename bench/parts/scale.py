@@ -14,6 +14,7 @@ from bench.scale import EDITS, Round
 from bench.sides import Ours, Peer
 from lab.cluster import Cluster
 from lab.errors import LabError
+from lab.pod_access import pods_work
 from mpijob_elastic.kube.writer import ApiWriter
 
 _TIMES: Mapping[str, Callable[[Course], float | None]] = {
@@ -236,6 +237,10 @@ def _notes(setting: Setting, drains: Sequence[Drain]) -> list[str]:
         "Ours: controller and webhook beside mpi-operator v0.2.3, which has its own client limit.",
         f"Peer: {setting.peer.name}{flags}, alone.",
     ]
+    if not pods_work():
+        notes.append(
+            "Ours started with kubeconfigs, whose library takes memory: no mount is allowed."
+        )
     if not drains:
         notes.append("No drain was measured: this machine offers no exec into simulated pods.")
     return notes

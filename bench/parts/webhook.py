@@ -10,6 +10,7 @@ from bench.parts.context import Findings, Setting, lab
 from bench.processes import MIB, usage
 from lab import registration
 from lab.install import install_into
+from lab.pod_access import pods_work
 from lab.replicas import Webhook
 from mpijob_elastic import names
 
@@ -21,7 +22,7 @@ async def run(setting: Setting) -> Findings:
         installed = install_into(cluster)
         registration.unregister(cluster)
         where = namespaces.create(cluster, "webhook")
-        with Webhook.start(cluster, installed) as webhook:
+        with Webhook.start(cluster, installed, as_in_pod=pods_work()) as webhook:
             pods = await admission.pods(client, where)
             await admission.make_evictable(client, where, pods[names.ROLE_WORKER])
             pid = webhook.process.pid

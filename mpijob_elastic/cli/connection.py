@@ -8,11 +8,11 @@ from pathlib import Path
 from mpijob_elastic import __version__
 from mpijob_elastic.cli.target import Where, kubeconfig_file
 from mpijob_elastic.kube import client as kube_client
+from mpijob_elastic.kube import in_cluster
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.telemetry.terminal import say
 
 DEFAULT_NAMESPACE = "default"
-_IN_CLUSTER_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 @asynccontextmanager
@@ -41,7 +41,6 @@ def namespace_of(where: Where) -> str:
 def default_namespace(file: Path | None, context: str | None) -> str:
     """Return the namespace of the kubeconfig's context, or of the pod in which we run."""
     if file is None:
-        inside = _IN_CLUSTER_NAMESPACE
+        inside = in_cluster.SERVICE_ACCOUNT / "namespace"
         return inside.read_text().strip() if inside.exists() else DEFAULT_NAMESPACE
-    chosen = kube_client.load_kubeconfig(str(file), context).current_context
-    return str(chosen["context"].get("namespace") or DEFAULT_NAMESPACE)
+    return kube_client.namespace_of(str(file), context) or DEFAULT_NAMESPACE

@@ -1,18 +1,16 @@
 """Reads from the API server: bytes in, bytes out, typed errors.
 
-The official client supplies credentials and TLS. Its models are not used: decoding a pod event
-through them takes ten times as long as decoding it into our structs. aiohttp sends the requests. A
-429 is retried for every verb, because the server has done nothing yet
+`access` supplies credentials and TLS, and aiohttp sends the requests. A 429 is retried for every
+verb, because the server has done nothing yet
 (https://kubernetes.io/docs/concepts/cluster-administration/flow-control/). The caller handles every
 other failure.
 """
 
 import asyncio
 import errno
-import inspect
 import logging
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -21,10 +19,9 @@ from urllib.parse import urlencode
 
 import aiohttp
 import msgspec
-from kubernetes.aio import config
-from kubernetes.aio.client import ApiClient, Configuration
 
 from mpijob_elastic.kube import envelopes, errors
+from mpijob_elastic.kube.access import Access, NoCredentials
 
 T = TypeVar("T")
 
@@ -70,27 +67,19 @@ class ApiReader:
     `ApiReader` cannot write: every write is a method of `writer.ApiWriter`.
     """
 
-    def __init__(
-        self,
-        configuration: Configuration,
-        *,
-        user_agent: str,
-        headers: Iterable[tuple[str, str]] = (),
-    ) -> None:
-        self._configuration = configuration
-        # The name that must be in the certificate, if not the host of the address.
-        self._server_name: str | None = configuration.tls_server_name or None
+    def __init__(self, access: Access, *, user_agent: str) -> None:
+        self._authorization = access.authorization
+        self._server_name = access.server_name
         # The API server's address, also for messages.
-        self.host: str = str(configuration.host).rstrip("/")
+        self.host = access.host.rstrip("/")
         # Takes the warnings that the API server and its webhooks send with an answer, except for
         # dry runs.
         self.warn: Callable[[str], None] = lambda _: None
-        self._api = ApiClient(configuration)
-        self.tls = self._api.rest_client.ssl_context
+        self.tls = access.tls
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=self.tls, limit=0, keepalive_timeout=60),
-            headers=[("User-Agent", user_agent), ("Accept", JSON), *headers],
-            proxy=configuration.proxy or None,
+            headers=[("User-Agent", user_agent), ("Accept", JSON), *access.headers],
+            proxy=access.proxy,
             # No timeout of aiohttp: if one meets a cancellation, aiohttp 3.14 takes back both, and
             # the task would go on for ever.
             timeout=aiohttp.ClientTimeout(),
@@ -104,7 +93,6 @@ class ApiReader:
 
     async def __aexit__(self, *_error: object) -> None:
         await self._session.close()
-        await self._api.close()
 
     async def get(
         self, path: str, *, query: Mapping[str, str] | None = None, limits: Timeouts = USUAL
@@ -257,13 +245,9 @@ class ApiReader:
         read: a token's file may be missing during its rotation.
         """
         try:
-            token = self._configuration.get_api_key_with_prefix("BearerToken")
-            if inspect.isawaitable(token):
-                token = await token
-        except (config.ConfigException, OSError) as error:
-            raise errors.Unreachable(
-                f"no credentials for {self.host}: {_describe(error)}"
-            ) from error
+            token = await self._authorization()
+        except NoCredentials as error:
+            raise errors.Unreachable(f"no credentials for {self.host}: {error}") from error
         return {"Authorization": token} if token else {}
 
 

@@ -15,14 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kubernetes.aio import config
-from kubernetes.aio.client import Configuration
-
 from lab.install import Installed
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.disruption.signs import NodeSigns
 from mpijob_elastic.controller.process import Controller
 from mpijob_elastic.kube import errors, resources
+from mpijob_elastic.kube.access import Access
+from mpijob_elastic.kube.client import found_access
 from mpijob_elastic.kube.lease import LeaseTimes
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.sizes import parse
@@ -75,10 +74,8 @@ def hot_loops(written: Sequence[Written]) -> Iterator[str]:
 class _Writer(ApiWriter):
     """A client that remembers its writes, and the uids of what it may have deleted: kwok, too, deletes pods."""
 
-    def __init__(
-        self, configuration: Configuration, deleted: set[str], written: list[Written]
-    ) -> None:
-        super().__init__(configuration, user_agent=AGENT)
+    def __init__(self, access: Access, deleted: set[str], written: list[Written]) -> None:
+        super().__init__(access, user_agent=AGENT)
         self._deleted, self._written = deleted, written
 
     async def create_object(self, path: str, *, body: object, **others: Any) -> bytes:
@@ -135,12 +132,9 @@ class Place:
         """Start a controller."""
         self._stop = asyncio.Event()
         settings = settings_for(self.namespace, times=TIMES, signs=self.signs)
-        configuration = Configuration()
-        await config.load_kube_config(
-            config_file=str(self.kubeconfig), client_configuration=configuration
-        )
+        access = await found_access(kubeconfig=self.kubeconfig)
         client = await self._connection.enter_async_context(
-            _Writer(configuration, self.deleted_by_us, self.written)
+            _Writer(access, self.deleted_by_us, self.written)
         )
         controller = Controller(client, settings, now=lambda: time.time() + self.ahead)
         self._task = asyncio.create_task(controller.run(self._stop))

@@ -11,11 +11,10 @@ from urllib.parse import urlsplit
 
 import pytest
 import yaml
-from kubernetes.aio.config import incluster_config
 
 from lab.cluster import Cluster
 from lab.kubeconfig import read_server
-from mpijob_elastic.kube import errors
+from mpijob_elastic.kube import errors, in_cluster
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.exec import exec_in_pod
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS
@@ -170,8 +169,7 @@ async def test_a_pod_goes_by_the_proxy_of_its_environment(
     account = yaml.safe_load(cluster.service_account_kubeconfig(namespace, "default").read_text())
     (tmp_path / "token").write_text(account["users"][0]["user"]["token"])
     (tmp_path / "ca.crt").write_bytes(read_server(cluster.kubeconfig).ca)
-    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
-    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(tmp_path / "ca.crt"))
+    monkeypatch.setattr(in_cluster, "SERVICE_ACCOUNT", tmp_path)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "kubernetes.default.svc")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     monkeypatch.setenv("HTTPS_PROXY", proxy.url)

@@ -108,6 +108,9 @@ NOT_USABLE: list[tuple[str | dict[str, str] | None, str]] = [
         "a proxy must be http://HOST:PORT or https://HOST:PORT, not socks5://",
     ),
     ({"server": "https://127.0.0.1:1", "certificate-authority-data": "e"}, "base64"),
+    ({"server": "https://127.0.0.1:port"}, "Port could not be cast"),
+    ({"server": "https://[::1"}, "Invalid IPv6 URL"),
+    ({"proxy-url": "http://[::1"}, "Invalid IPv6 URL"),
     ({"as-uid": "7"}, "as-uid, as-groups and as-user-extra of a user need `as`"),
 ]
 

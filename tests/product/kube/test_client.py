@@ -2,16 +2,12 @@
 
 import asyncio
 import json
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import aiohttp
 import pytest
-from kubernetes.aio.client import Configuration
-from kubernetes.aio.config.incluster_config import InClusterConfigLoader
 
-from lab.pki import Authority
 from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.access import Access
 from mpijob_elastic.kube.reader import Timeouts, _lines
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.doubles.api import TinyApi, refused
@@ -195,32 +191,12 @@ async def test_the_password_of_a_proxy_is_given_to_it_and_not_shown() -> None:
         writer.close()
 
     async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
-        configuration = Configuration(host="https://api.example")
-        configuration.proxy = f"http://me:secret@127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        async with ApiWriter(configuration, user_agent="test") as client:
+        url = f"http://me:secret@127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        access = Access(host="https://api.example", proxy=url)
+        assert "secret" not in repr(access)
+        async with ApiWriter(access, user_agent="test") as client:
             with pytest.raises(errors.Unreachable, match="407") as caught:
                 await client.get(PODS)
     [head] = heads
     assert b"Proxy-Authorization: Basic bWU6c2VjcmV0\r\n" in head
     assert "secret" not in str(caught.value)
-
-
-async def test_a_rotated_token_is_used_and_one_that_is_away_is_unreachable(tmp_path: Path) -> None:
-    """As in a pod: the library's own loader reads the files again, here each time instead of once a minute."""
-    token = tmp_path / "token"
-    token.write_text("first")
-    loader = InClusterConfigLoader(
-        token_filename=str(token),
-        cert_filename=str(Authority(tmp_path, "ca", now=datetime.now(UTC)).certificate),
-        environ={"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": "1"},
-    )
-    loader._token_refresh_period = timedelta(0)
-    configuration = Configuration()
-    loader.load_and_set(configuration)
-    async with ApiWriter(configuration, user_agent="test") as client:
-        assert await client.credentials() == {"Authorization": "bearer first"}
-        token.write_text("second")
-        assert await client.credentials() == {"Authorization": "bearer second"}
-        token.unlink()
-        with pytest.raises(errors.Unreachable, match="no credentials"):
-            await client.get(PODS)
