@@ -7,7 +7,6 @@ import typer
 from typer.models import ArgumentInfo
 
 from mpijob_elastic.cli import complete
-from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.model import phrases
 from mpijob_elastic.telemetry import LogFormat, LogLevel
 
@@ -119,17 +118,6 @@ Level = Annotated[LogLevel, typer.Option("--log-level", help="Lowest severity th
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change; write nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 StepTimeout = Annotated[float, typer.Option(min=1, help="Seconds to wait for each step.")]
-Overlays = Annotated[
-    list[Overlay] | None,
-    typer.Option("--overlay", help="Variant of the installation; repeatable."),
-]
-Managed = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--jobs-namespace",
-        help="Manage the jobs of this namespace; repeatable. Default: the jobs of all namespaces.",
-    ),
-]
 TemplateLabels = Annotated[
     bool,
     typer.Option(
@@ -138,11 +126,5 @@ TemplateLabels = Annotated[
             "Put the labels of pod templates, which mpi-operator v0.2.3 drops, back on new pods, "
             "or leave the pods as the operator makes them."
         ),
-    ),
-]
-Scale = Annotated[
-    bool,
-    typer.Option(
-        help="Add the scale subresource to the definition of MPIJobs, or leave it as it is."
     ),
 ]

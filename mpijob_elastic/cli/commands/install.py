@@ -9,7 +9,8 @@ import typer
 from mpijob_elastic.cli import work
 from mpijob_elastic.cli.cluster import INTERRUPTED, News, connected, end, plan, tell
 from mpijob_elastic.cli.cluster_command import cluster_command
-from mpijob_elastic.cli.options import DryRun, Managed, Overlays, Scale, StepTimeout, TemplateLabels
+from mpijob_elastic.cli.install_options import Managed, Overlays, Scale
+from mpijob_elastic.cli.options import DryRun, StepTimeout, TemplateLabels
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors, kubectl_yaml

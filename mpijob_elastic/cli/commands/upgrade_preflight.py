@@ -11,7 +11,8 @@ from mpijob_elastic.cli import work
 from mpijob_elastic.cli.cluster import INTERRUPTED, connected, plan
 from mpijob_elastic.cli.cluster_command import cluster_command
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.options import Managed, Output, Overlays, TemplateLabels
+from mpijob_elastic.cli.install_options import Managed, Overlays
+from mpijob_elastic.cli.options import Output, TemplateLabels
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.telemetry.terminal import say
 

@@ -1,0 +1,28 @@
+"""Options of the commands that install, or ask what an installation would meet.
+
+They stand apart because they import the manifests' parser, which a controller has no use for.
+"""
+
+from typing import Annotated
+
+import typer
+
+from mpijob_elastic.install.overlays import Overlay
+
+Overlays = Annotated[
+    list[Overlay] | None,
+    typer.Option("--overlay", help="Variant of the installation; repeatable."),
+]
+Managed = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--jobs-namespace",
+        help="Manage the jobs of this namespace; repeatable. Default: the jobs of all namespaces.",
+    ),
+]
+Scale = Annotated[
+    bool,
+    typer.Option(
+        help="Add the scale subresource to the definition of MPIJobs, or leave it as it is."
+    ),
+]
