@@ -13,8 +13,8 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from mpijob_elastic.cli.loading import load
 from mpijob_elastic.cli.typed import CheckedCommand, letting_plain_values_pass
+from mpijob_elastic.loading import load
 
 if TYPE_CHECKING:
     from typer._click import Command, Context, Parameter

@@ -8,7 +8,7 @@ machine. A type checker sees plain imports.
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from mpijob_elastic.cli.loading import load
+from mpijob_elastic.loading import load
 
 #: The module of each name below.
 PLACES = {

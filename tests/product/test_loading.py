@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mpijob_elastic.cli.loading import load
+from mpijob_elastic.loading import load
 
 SEES = "import gc\nlooked = gc.isenabled()\nkept = [[number] for number in range(1000)]\n"
 
