@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mpijob_elastic import names
 from mpijob_elastic.loading import load
 
 SEES = "import gc\nlooked = gc.isenabled()\nkept = [[number] for number in range(1000)]\n"
@@ -38,3 +39,9 @@ def test_an_import_is_not_looked_through(
             load(name)
     assert gc.isenabled() is looks
     sys.modules.pop(name, None)
+
+
+def test_a_module_that_is_there_already_takes_nothing_out_of_the_looks() -> None:
+    before = gc.get_freeze_count()
+    assert load("mpijob_elastic.names") is names
+    assert gc.get_freeze_count() == before
