@@ -27,7 +27,7 @@ TOPIC = "Looks into workers"
 OF_A_TURN, PACE, TURNS = 100, 200, 90
 
 _LONG, _SHORT = "9" * 15, "123456789012.123456"
-# What `mpijob_elastic/act/worker_probes: SCRIPT` prints in a worker. Of a hostile file it reads 256
+# What `mpijob_elastic/act/worker_scripts: SCRIPT` prints in a worker. Of a hostile file it reads 256
 # bytes as well.
 ANSWERS: Mapping[str, bytes] = {
     "none": b"busy\n",

@@ -22,7 +22,7 @@ from mpijob_elastic.model.mpijob import Container
 # and what has a terminal (somebody's shell), and says so to the controller (observe/worker_ends). A
 # rank that leaves has heard of the list, and so has its driver. If no rank was seen, a driver with
 # the old list may still start a rank, so the script lets 5 s pass. If the controller knows that the
-# worker has drained, the controller writes the last words itself (act/worker_probes), and the wait
+# worker has drained, the controller writes the last words itself (act/worker_scripts), and the wait
 # ends. The script cannot tell a deletion from a reboot or a liveness probe, after which the pod
 # must have failed, to be replaced.
 ENDED = 128 + signal.SIGTERM

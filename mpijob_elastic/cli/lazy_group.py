@@ -7,17 +7,17 @@ group; typer's groups and commands are click's.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from mpijob_elastic.cli.typed import CheckedCommand
+from mpijob_elastic.cli.typed import CheckedCommand, letting_plain_values_pass
+from mpijob_elastic.loading import load
 
 if TYPE_CHECKING:
-    from typer._click import Command, Context
+    from typer._click import Command, Context, Parameter
 
 
 class LazyGroup(TyperGroup):
@@ -32,6 +32,10 @@ class LazyGroup(TyperGroup):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.commands = LazyCommands(self.places, self.hidden_commands, self.commands)
+
+    def get_params(self, ctx: Context) -> list[Parameter]:
+        """Return the parameters of the group, also --help."""
+        return letting_plain_values_pass(super().get_params(ctx))
 
     def list_commands(self, ctx: Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return the names in the order of --help, without an import."""
@@ -78,7 +82,7 @@ class LazyCommands(MutableMapping[str, "Command"]):
 def _imported(place: str, name: str, *, hidden: bool) -> Command:
     """Import the function or the typer.Typer at a place, and make it a command."""
     module, _, attribute = place.partition(":")
-    found = getattr(import_module(module), attribute)
+    found = getattr(load(module), attribute)
     if isinstance(found, typer.Typer):
         return get_command(found)
     single = typer.Typer(add_completion=False, rich_markup_mode="markdown")

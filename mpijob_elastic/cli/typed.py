@@ -1,18 +1,24 @@
 """What was typed: errors of usage that name all unknown options, and values that are none."""
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+import os
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand
 
 if TYPE_CHECKING:
-    from typer._click import Context
+    from typer._click import Context, Parameter
+    from typer._coercion import RuntimeParam, TypeDescriptor
 
 # Most unknown options that one message names.
 _MOST = 20
 # The words that pydantic puts before the message of a choice.
 _PYDANTIC = "Value error, "
+# A type checker compares it with nothing.
+_LITERAL: Any = Literal
 _FOLLOW = "`mpijob-elastic watch JOB` follows a job"
 # What does the same as an option of kubectl, by the name of our command and the option.
 _INSTEAD = {
@@ -22,6 +28,10 @@ _INSTEAD = {
 
 class CheckedCommand(TyperCommand):
     """A command whose errors of usage say all that is wrong with the options."""
+
+    def get_params(self, ctx: "Context") -> "list[Parameter]":
+        """Return all parameters, also --help."""
+        return letting_plain_values_pass(super().get_params(ctx))
 
     def parse_args(self, ctx: "Context", args: list[str]) -> list[str]:
         """Parse the words behind the command. Raises typer.TyperException."""
@@ -73,6 +83,66 @@ class CheckedCommand(TyperCommand):
             else:
                 break
         return list(dict.fromkeys(found))
+
+
+class PlainValues:
+    """Takes the values of a parameter that need no check, and leaves all others to typer.
+
+    typer checks values by pydantic, which takes longer to import than typer itself.
+    """
+
+    def __init__(self, kind: "TypeDescriptor", checked: Callable[[], "RuntimeParam"]) -> None:
+        self._kind, self._checked = kind, checked
+
+    def itself(self) -> Self:
+        """Return this, as typer asks for it."""
+        return self
+
+    def coerce(self, value: Any, param: Any, ctx: "Context") -> Any:
+        """Return what the command gets for a typed value. Raises typer.BadParameter."""
+        if value is None:
+            return () if param.multiple or param.nargs == -1 else None
+        taken = plain(value, self._kind)
+        if taken is None:
+            return self._checked().coerce(value, param=param, ctx=ctx)
+        return taken
+
+
+def letting_plain_values_pass(parameters: "list[Parameter]") -> "list[Parameter]":
+    """Return parameters that take plain values without pydantic, as far as typer made them."""
+    for parameter in parameters:
+        kind = getattr(parameter, "type_descriptor", None)
+        checked = getattr(type(parameter), "get_runtime_param", None)
+        if kind and checked:
+            values = PlainValues(kind, partial(checked, parameter))
+            parameter.get_runtime_param = values.itself  # type: ignore[attr-defined]
+    return parameters
+
+
+def plain(value: Any, kind: "TypeDescriptor") -> Any:
+    """Return what typer makes of a value that needs no check; None if typer has to tell."""
+    wanted, rules = kind.annotation, kind.parameter_info
+    if rules.parser:
+        return None
+    if wanted is str:
+        return value if isinstance(value, str) else None
+    if wanted == list[str]:
+        return _plain_texts(value)
+    if get_origin(wanted) is _LITERAL:
+        return value if value in get_args(wanted) else None
+    if wanted is Path and not (rules.writable or rules.resolve_path or rules.path_type):
+        return _readable_file(value) if rules.file_okay else None
+    return None
+
+
+def _plain_texts(value: Any) -> list[str] | None:
+    texts = list(_texts(value))
+    return texts if isinstance(value, list | tuple) and len(texts) == len(value) else None
+
+
+def _readable_file(value: Any) -> Path | None:
+    is_file = isinstance(value, str) and Path(value).is_file()
+    return Path(value) if is_file and os.access(value, os.R_OK) else None
 
 
 def _is_unknown(error: typer.TyperException) -> bool:

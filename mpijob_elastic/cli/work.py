@@ -5,9 +5,10 @@ options need none of them: they load the client of the API server, which takes a
 machine. A type checker sees plain imports.
 """
 
-from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
+
+from mpijob_elastic.loading import load
 
 #: The module of each name below.
 PLACES = {
@@ -88,4 +89,4 @@ else:
     def __getattr__(name: str) -> ModuleType:
         if name not in PLACES:
             raise AttributeError(f"{__name__} has no module {name}")
-        return import_module(PLACES[name])
+        return load(PLACES[name])

@@ -8,7 +8,6 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from importlib import import_module
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +16,7 @@ from urllib.parse import urlsplit
 from mpijob_elastic.kube import in_cluster
 from mpijob_elastic.kube.access import Access, unusable
 from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.loading import load
 
 # Hosts that are reached without a proxy.
 _NEVER = "localhost,127.0.0.0/8,::1"
@@ -91,7 +91,7 @@ async def connect(
 
 def _kubeconfigs() -> ModuleType:
     # Imported when it is needed: its library takes 12 MiB, which a pod would have for nothing.
-    return import_module("mpijob_elastic.kube.kubeconfig")
+    return load("mpijob_elastic.kube.kubeconfig")
 
 
 def _by_proxy(access: Access, where: str) -> Access:

@@ -97,7 +97,7 @@ class ProgressLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def parse(text: str, *, asked_at: float) -> ProgressLine | None:
-    """Return the line in the answer of a look (`act/worker_probes`); None for any other text."""
+    """Return the line in the answer of a look (`act/worker_scripts`); None for any other text."""
     found = _LINE.fullmatch(text)
     if found is None:
         return None

@@ -12,8 +12,8 @@ from lab.install import Installed
 from lab.operator.objects import Object
 from mpijob_elastic import names
 from mpijob_elastic.act import driver_looks, launcher_execs
-from mpijob_elastic.act.worker_probes import END as END_RANKS
-from mpijob_elastic.act.worker_probes import SCRIPT, TELL
+from mpijob_elastic.act.worker_scripts import END as END_RANKS
+from mpijob_elastic.act.worker_scripts import SCRIPT, TELL
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.exec import exec_in_pod
 from mpijob_elastic.kube.resources import (

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from mpijob_elastic import names
 from mpijob_elastic.act import launcher_execs
-from mpijob_elastic.act.worker_probes import EACH_PROCESS
+from mpijob_elastic.act.worker_scripts import EACH_PROCESS
 from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.diagnosis.facts import Look
 from mpijob_elastic.diagnosis.logged_ranks import Spawn, Spawned

@@ -23,7 +23,7 @@ from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from mpijob_elastic.model.pod import DRIVER_ENDED, Launcher, as_launcher, of_driver
 from mpijob_elastic.observe.facts_pod import ContainerStatus, ReportedPod, State, decode
 
-# Runs on a terminal, so that the shell does not count as a rank (act/worker_probes).
+# Runs on a terminal, so that the shell does not count as a rank (act/worker_scripts).
 SHELL = ("/bin/sh", "-c", "command -v bash > /dev/null && exec bash; exec sh")
 
 

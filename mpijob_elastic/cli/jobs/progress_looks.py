@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mpijob_elastic.act.worker_probes import LONGEST_ANSWER, MARK, TELL_PROGRESS
+from mpijob_elastic.act.worker_scripts import LONGEST_ANSWER, MARK, TELL_PROGRESS
 from mpijob_elastic.cli.jobs.progress_report import is_ours
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
 from mpijob_elastic.kube import errors
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 MOST, AT_ONCE = 64, 16
 # Seconds for a look, and for all of them.
 PATIENCE, IN_ALL = 2.0, 3.0
-# Looks do not count one another as ranks, by the name that each gives itself (act/worker_probes).
+# Looks do not count one another as ranks, by the name that each gives itself (act/worker_scripts).
 SCRIPT = f"{MARK}{TELL_PROGRESS}"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mpijob_elastic.act import worker_probes
+from mpijob_elastic.act import worker_scripts
 from mpijob_elastic.cli.jobs import exec_probes
 from mpijob_elastic.model.progress import LONGEST, PATH, VARIABLE, parse
 from tests.builders import NOW
@@ -35,7 +35,7 @@ class Worker:
 
     def look(
         self,
-        script: str = worker_probes.SCRIPT,
+        script: str = worker_scripts.SCRIPT,
         *,
         variables: Mapping[str, str] = NO_VARIABLES,
         folder: Path | None = None,
@@ -210,7 +210,7 @@ def test_without_head_there_is_no_line(inside: Worker, tmp_path: Path) -> None:
     "script",
     [
         # A look that takes long: looks know one another by their first line.
-        f"{worker_probes.SCRIPT.splitlines()[0]}\nread -r word\n",
+        f"{worker_scripts.SCRIPT.splitlines()[0]}\nread -r word\n",
         f"{exec_probes.SCRIPT.splitlines()[0]}\nread -r word\n",
     ],
     ids=["controller", "command line"],

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from mpijob_elastic.act import worker_probes
+from mpijob_elastic.act import worker_scripts
 from tests.doubles.terminals import on_terminal
 from tests.product.act.containers import container, needed
 
@@ -19,7 +19,7 @@ def test_a_shell_on_a_terminal_is_no_rank(shell: str) -> None:
     with container() as inside, ExitStack() as stack:
 
         def answer() -> str:
-            words = [*inside, shell, "-c", worker_probes.SCRIPT]
+            words = [*inside, shell, "-c", worker_scripts.SCRIPT]
             return subprocess.run(
                 words, check=True, capture_output=True, text=True, start_new_session=True
             ).stdout

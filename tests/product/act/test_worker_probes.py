@@ -7,7 +7,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from mpijob_elastic import names
-from mpijob_elastic.act import worker_probes
+from mpijob_elastic.act import worker_probes, worker_scripts
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.decide.actions import ProbeWorkers
 from mpijob_elastic.kube.writer import ApiWriter
@@ -178,7 +178,7 @@ async def test_that_it_drained_is_told_and_nothing_else_of_it_changes(world: Wor
     world.shells.uids[SECOND] = "of-its-successor"
     await world.look(drained=True)
     assert world.seen().failed == 1
-    assert world.scripts() == [worker_probes.SCRIPT, worker_probes.TELL, worker_probes.TELL]
+    assert world.scripts() == [worker_scripts.SCRIPT, worker_scripts.TELL, worker_scripts.TELL]
 
 
 async def test_only_news_of_a_published_worker_wakes_its_job(world: World) -> None:
@@ -282,7 +282,7 @@ async def test_ranks_are_ended_in_each_container_of_that_very_pod_and_nobody_is_
         )
     await world.done()
     assert sorted(world.containers()) == ["main", "proxy"]
-    assert world.scripts() == [worker_probes.END] * 2
+    assert world.scripts() == [worker_scripts.END] * 2
     world.shells.uids[FIRST] = "of a successor"
     world.prober.end(("default", "j"), worker(0).facts)
     await world.done()

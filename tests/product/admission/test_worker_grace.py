@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from mpijob_elastic import names
-from mpijob_elastic.act import worker_probes
+from mpijob_elastic.act import worker_scripts
 from mpijob_elastic.admission import worker_grace
 from tests.doubles.terminals import on_terminal
 from tests.product.webhook.answers import patched
@@ -161,10 +161,10 @@ def test_what_somebody_else_decided_stays(pod: Object, job: Object) -> None:
 def test_the_main_process_is_told_that_its_worker_drained_and_no_other_is(
     main: str, says: str | None, shell: str, tmp_path: Path
 ) -> None:
-    """By the command that the controller runs in the container (act/worker_probes)."""
+    """By the command that the controller runs in the container (act/worker_scripts)."""
     log, line = tmp_path / "termination-log", tmp_path / "cmdline"
     line.write_bytes(b"".join(word.encode() + b"\0" for word in ("/bin/sh", "-c", main)))
-    tell = worker_probes.TELL.replace("/proc/1/cmdline", str(line)).replace(
+    tell = worker_scripts.TELL.replace("/proc/1/cmdline", str(line)).replace(
         "/dev/termination-log", str(log)
     )
     told = subprocess.run([shell, "-c", tell], check=True, capture_output=True, text=True)
@@ -270,7 +270,7 @@ def processes(inside: Sequence[str]) -> str:
 def test_the_ranks_of_a_job_that_is_gone_are_ended_and_those_beside_another_main_process_are_not(
     tmp_path: Path,
 ) -> None:
-    """By the command that the controller runs in the container (act/worker_probes)."""
+    """By the command that the controller runs in the container (act/worker_scripts)."""
     log = tmp_path / "termination-log"
     ranks = "sh -c 'trap : TERM; while :; do sleep 9; done; exit' & sleep 90 & "
     for main_process, ends in (
@@ -286,7 +286,7 @@ def test_the_ranks_of_a_job_that_is_gone_are_ended_and_those_beside_another_main
         time.sleep(1)
         inside = ["nsenter", "--target", main, "--pid", "--mount"]
         told = subprocess.run(
-            [*inside, "/bin/sh", "-c", worker_probes.END],
+            [*inside, "/bin/sh", "-c", worker_scripts.END],
             check=True,
             capture_output=True,
             text=True,

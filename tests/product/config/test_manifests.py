@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from typer.testing import CliRunner
 
 from mpijob_elastic import __version__, names
-from mpijob_elastic.act import driver_looks, launcher_execs, worker_probes
+from mpijob_elastic.act import driver_looks, launcher_execs, worker_scripts
 from mpijob_elastic.capabilities.autoscaling.facts import SCALE_TIMEOUT
 from mpijob_elastic.capabilities.disruption.eviction import EVICTION_MARK
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
@@ -106,9 +106,9 @@ def test_cert_manager_changes_only_where_the_webhooks_certificate_comes_from() -
 @pytest.mark.parametrize(
     ("script", "into"),
     [
-        (worker_probes.SCRIPT, ""),
-        (worker_probes.TELL, ""),
-        (worker_probes.END, ""),
+        (worker_scripts.SCRIPT, ""),
+        (worker_scripts.TELL, ""),
+        (worker_scripts.END, ""),
         (driver_looks.SCRIPT, "!"),
         (launcher_execs.SCRIPT, "!"),
     ],
