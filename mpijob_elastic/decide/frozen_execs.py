@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 from mpijob_elastic import names
+from mpijob_elastic.decide import ended_execs
 from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher, Note, normal, warning
 from mpijob_elastic.decide.state import SKEW, JobState, honest, in_order
 from mpijob_elastic.decide.step import NO_STEP, Step
@@ -219,7 +220,7 @@ def _reasons(state: JobState) -> Mapping[str, float]:
             # The look into a worker whose node is gone is due at once: the exec does not end by
             # itself, and the worker leaves the list only after the exec has ended (see lost_ranks).
             due[_cut_off_reason(known.pod)] = now
-    return due
+    return {**due, **ended_execs.reasons(state)}
 
 
 def _has_gone(worker: Worker | None, left: Left, *, now: float) -> bool:

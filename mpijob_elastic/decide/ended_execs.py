@@ -1,0 +1,89 @@
+"""Ended `kubectl exec`s: a rank whose exec has ended is lost for sure, while its pod runs on.
+
+Horovod's driver holds each rank by an exec in the launcher. When a rank dies, the exec ends with
+it, and the driver never again starts a rank under that host name (HostManager.blacklist). The API
+says nothing of either. So once a look into a worker has found no rank, the launcher is asked, once.
+If the launcher holds no exec into the worker, nobody has to wait longer to see whether a rank comes
+back (see lost_ranks).
+
+This counts only where no other reason is left for which an exec may be missing:
+- The driver has ended, or starts: a rank was seen long after the driver's start.
+- The rank had to leave, and the worker was listed again before the rank had gone; the driver starts
+  another one. So a rank was seen long after the last addition, too.
+- The driver tries a host again (--blacklist-cooldown-range), or is perhaps not horovodrun.
+- Training ends, and ranks end one after the other. So the execs of more than half of the workers
+  have to be there in the same look. That look comes some seconds after the rank was missed.
+- The look sees no execs at all. The same look has to see others.
+
+All times are seconds.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+
+from mpijob_elastic.decide.state import Moment
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.kubexec import Exec
+from mpijob_elastic.model.pod import Launcher, Worker
+
+# From the first look that found a worker idle, to the look into the launcher. When training ends,
+# the ranks of most other workers end in this time.
+ASKED_AFTER = 3.0
+# A rank that was seen so long after the last addition, and after the driver's start, belongs to the
+# list that is in force. A rank that has to leave ends within seconds once the others form their
+# ring without it.
+SETTLED = 30.0
+
+_NONE: frozenset[str] = frozenset()
+
+
+def reasons(moment: Moment) -> Mapping[str, float]:
+    """Return each reason for which the launcher is asked, with the time to ask."""
+    if not moment.may_number:
+        return {}
+    return {_reason(one): since + ASKED_AFTER for one, since in _missed(moment.view)}
+
+
+def confirmed(view: JobView, execs: Collection[Exec]) -> frozenset[str]:
+    """Return those reasons that a look confirms which found these execs: the rank's has ended."""
+    missed = [worker for worker, _ in _missed(view)]
+    if not missed:
+        return _NONE
+    reached = {found.pod for found in execs}
+    held = reached.intersection(view.host_of)
+    if 2 * len(held) <= len(view.host_of):
+        return _NONE  # training ends, or nothing is seen
+    return frozenset(_reason(worker) for worker in missed if worker.name not in reached)
+
+
+def has_ended(view: JobView, worker: Worker) -> bool:
+    """Tell whether a look has shown that the exec of the rank that was in this worker has ended."""
+    launcher = view.launcher
+    if launcher is None or not launcher.held.ended:
+        return False
+    return _is_settled(view, launcher, worker) and _reason(worker) in launcher.held.ended
+
+
+def _missed(view: JobView) -> Iterator[tuple[Worker, float]]:
+    """Yield the listed workers whose rank was seen and is missed, and since when."""
+    launcher = view.launcher
+    if launcher is None or not view.driver_running:
+        return
+    launch = view.facts.launch
+    if launch is None or not launch.spends_hosts:
+        return
+    for worker in view.workers:
+        since = worker.probe.idle_since
+        if since is not None and _is_settled(view, launcher, worker):
+            yield worker, since
+
+
+def _is_settled(view: JobView, launcher: Launcher, worker: Worker) -> bool:
+    """Tell whether the last rank that was seen in a listed worker belongs to the list in force."""
+    started_at, probe = launcher.facts.started_at, worker.probe
+    if started_at is None or not probe.busy_seen or worker.name not in view.host_of:
+        return False
+    return probe.busy_at >= max(view.memory.added_at, started_at) + SETTLED
+
+
+def _reason(worker: Worker) -> str:
+    return f"{worker.name} is {worker.ref.uid}, idle since {worker.probe.idle_since}"
