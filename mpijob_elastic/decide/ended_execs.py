@@ -18,12 +18,13 @@ This counts only where no other reason is left for which an exec may be missing:
 All times are seconds.
 """
 
+import math
 from collections.abc import Collection, Iterator, Mapping
 
 from mpijob_elastic.decide.state import Moment
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Exec
-from mpijob_elastic.model.pod import Launcher, Worker
+from mpijob_elastic.model.pod import Worker
 
 # From the first look that found a worker idle, to the look into the launcher. When training ends,
 # the ranks of most other workers end in this time.
@@ -57,32 +58,35 @@ def confirmed(view: JobView, execs: Collection[Exec]) -> frozenset[str]:
 
 def has_ended(view: JobView, worker: Worker) -> bool:
     """Tell whether a look has shown that the exec of the rank that was in this worker has ended."""
-    launcher = view.launcher
-    if launcher is None or not launcher.held.ended:
+    if view.launcher is None:
         return False
-    return _is_settled(view, launcher, worker) and _reason(worker) in launcher.held.ended
+    return _reason(worker) in view.launcher.held.ended
 
 
 def _missed(view: JobView) -> Iterator[tuple[Worker, float]]:
     """Yield the listed workers whose rank was seen and is missed, and since when."""
-    launcher = view.launcher
-    if launcher is None or not view.driver_running:
-        return
-    launch = view.facts.launch
-    if launch is None or not launch.spends_hosts:
-        return
+    in_force_from = _in_force_from(view)
     for worker in view.workers:
-        since = worker.probe.idle_since
-        if since is not None and _is_settled(view, launcher, worker):
+        since = worker.probe.missed_since(in_force_from)
+        if since is None:
+            continue
+        if worker.name in view.host_of:
             yield worker, since
 
 
-def _is_settled(view: JobView, launcher: Launcher, worker: Worker) -> bool:
-    """Tell whether the last rank that was seen in a listed worker belongs to the list in force."""
-    started_at, probe = launcher.facts.started_at, worker.probe
-    if started_at is None or not probe.busy_seen or worker.name not in view.host_of:
-        return False
-    return probe.busy_at >= max(view.memory.added_at, started_at) + SETTLED
+def _in_force_from(view: JobView) -> float:
+    """Return the time from which a rank that is seen belongs to the list in force.
+
+    Infinite if nobody knows, or if the driver may start a rank again where one has died.
+    """
+    launcher, launch = view.launcher, view.facts.launch
+    if launcher is None or not view.driver_running:
+        return math.inf
+    if launch is None or not launch.spends_hosts:
+        return math.inf
+    if launcher.facts.started_at is None:
+        return math.inf
+    return max(view.memory.added_at, launcher.facts.started_at) + SETTLED
 
 
 def _reason(worker: Worker) -> str:

@@ -243,7 +243,9 @@ def trains(worker: Worker) -> bool:
 def _is_lost(moment: Moment, worker: Worker, others_busy_at: float, *, patience: float) -> bool:
     """Tell whether looks found the worker idle for long enough, while others trained."""
     probe = worker.probe
-    if probe.idle_at is None or probe.idle_since is None or not _is_idle_now(moment, worker):
+    if not _is_idle_now(moment, worker):
+        return False
+    if probe.idle_at is None or probe.idle_since is None:
         return False
     if others_busy_at <= probe.idle_since:
         return False  # nobody knows that other workers trained on without it
@@ -254,14 +256,18 @@ def _is_lost(moment: Moment, worker: Worker, others_busy_at: float, *, patience:
 
 
 def _is_surely_lost(moment: Moment, worker: Worker) -> bool:
-    """Tell whether a worker is idle, and its exec has ended, while others are held."""
-    return _is_idle_now(moment, worker) and ended_execs.has_ended(moment.view, worker)
+    """Tell whether a worker is idle, and the exec of its rank has ended."""
+    if not _is_idle_now(moment, worker):
+        return False
+    return ended_execs.has_ended(moment.view, worker)
 
 
 def _is_idle_now(moment: Moment, worker: Worker) -> bool:
     """Tell whether a look found the worker idle that is not too old to be true now."""
     idle_at, now = worker.probe.idle_at, moment.now
-    if idle_at is None or idle_at != honest(idle_at, now=now):
+    if idle_at is None:
+        return False
+    if idle_at != honest(idle_at, now=now):
         return False
     return now - idle_at <= LOOK_SELDOM
 

@@ -272,6 +272,15 @@ class Probe:
         """True if an exec has told whether something ran."""
         return self.busy_seen or self.idle_at is not None
 
+    def missed_since(self, since: float) -> float | None:
+        """Return when a rank was first missed that had been seen at `since` or later.
+
+        None if no rank was seen since then, or if none is missed.
+        """
+        if self.busy_seen and self.busy_at >= since:
+            return self.idle_since
+        return None
+
 
 @dataclass(frozen=True, kw_only=True)
 class Worker:
