@@ -22,7 +22,9 @@ MISSED = Probe(
 )
 BUSY = Probe(busy_seen=True, busy_at=MISSED_AT, asked_at=MISSED_AT)
 HOROVODRUN = Launch(program="horovodrun", np=3)
-KUBECTL_EXECS = [Exec(pid=index, pod=pod, started_at=LONG_AGO) for index, pod in enumerate(pods(0, 1, 2))]
+KUBECTL_EXECS = [
+    Exec(pid=index, pod=pod, started_at=LONG_AGO) for index, pod in enumerate(pods(0, 1, 2))
+]
 
 
 def story(missed: Probe = MISSED, *, added_at: float = LONG_AGO) -> Story:
@@ -63,7 +65,9 @@ def test_the_launcher_is_asked_once_soon_after_a_rank_is_missed() -> None:
         pytest.param(story(BUSY), id="at rest"),
         pytest.param(story(but(MISSED, busy_seen=False, busy_at=0.0)), id="no rank was seen"),
         pytest.param(story(added_at=MISSED.busy_at - SETTLED + 0.1), id="the list is new"),
-        pytest.param(story().launched(started_at=MISSED.busy_at - SETTLED + 0.1), id="a new driver"),
+        pytest.param(
+            story().launched(started_at=MISSED.busy_at - SETTLED + 0.1), id="a new driver"
+        ),
         pytest.param(story().launched(started_at=None), id="unknown start"),
         pytest.param(story().launched(phase=LauncherPhase.DELIVERING), id="no driver"),
         pytest.param(story().but(launcher=None), id="no launcher"),
@@ -120,4 +124,6 @@ def test_a_look_that_is_too_old_shows_nothing() -> None:
 
 
 def test_a_launcher_pod_of_another_job_is_not_taken_for_ours() -> None:
-    assert ended_execs.confirmed(but(story(), launcher=launcher()), KUBECTL_EXECS[:2]) == frozenset()
+    assert (
+        ended_execs.confirmed(but(story(), launcher=launcher()), KUBECTL_EXECS[:2]) == frozenset()
+    )
