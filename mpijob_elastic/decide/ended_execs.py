@@ -7,9 +7,9 @@ If the launcher holds no exec into the worker, nobody has to wait longer to see 
 back (see lost_ranks).
 
 This counts only where no other reason is left for which an exec may be missing:
-- The driver has ended, or starts: a rank was seen long after the driver's start.
+- The driver has ended, or starts: so a rank was seen for a while since the driver's start.
 - The rank had to leave, and the worker was listed again before the rank had gone; the driver starts
-  another one. So a rank was seen long after the last addition, too.
+  another one. So a rank was seen for a while since the worker was listed.
 - The driver tries a host again (--blacklist-cooldown-range), or is perhaps not horovodrun.
 - Training ends, and ranks end one after the other. So the execs of more than half of the workers
   have to be there in the same look. That look comes some seconds after the rank was missed.
@@ -29,10 +29,9 @@ from mpijob_elastic.model.pod import Worker
 # From the first look that found a worker idle, to the look into the launcher. When training ends,
 # the ranks of most other workers end in this time.
 ASKED_AFTER = 3.0
-# A rank that was seen so long after the last addition, and after the driver's start, belongs to the
-# list that is in force. A rank that has to leave ends within seconds once the others form their
-# ring without it.
-SETTLED = 30.0
+# For so long a rank must have been seen. A rank that has to leave, in a worker that is listed again
+# meanwhile, ends within seconds, because the others have formed their ring without it by then.
+SETTLED = 20.0
 
 _NONE: frozenset[str] = frozenset()
 
@@ -64,20 +63,20 @@ def has_ended(view: JobView, worker: Worker) -> bool:
 
 
 def _missed(view: JobView) -> Iterator[tuple[Worker, float]]:
-    """Yield the listed workers whose rank was seen and is missed, and since when."""
-    in_force_from = _in_force_from(view)
+    """Yield the listed workers whose rank was seen for a while and is missed, and since when."""
+    started_at = _started_at(view)
     for worker in view.workers:
-        since = worker.probe.missed_since(in_force_from)
+        since = worker.probe.missed_since(started_at, lasting=SETTLED)
         if since is None:
             continue
         if worker.name in view.host_of:
             yield worker, since
 
 
-def _in_force_from(view: JobView) -> float:
-    """Return the time from which a rank that is seen belongs to the list in force.
+def _started_at(view: JobView) -> float:
+    """Return the start of the driver.
 
-    Infinite if nobody knows, or if the driver may start a rank again where one has died.
+    Infinite if nobody knows it, or if the driver may start a rank again where one has died.
     """
     launcher, launch = view.launcher, view.facts.launch
     if launcher is None or not view.driver_running:
@@ -86,7 +85,7 @@ def _in_force_from(view: JobView) -> float:
         return math.inf
     if launcher.facts.started_at is None:
         return math.inf
-    return max(view.memory.added_at, launcher.facts.started_at) + SETTLED
+    return launcher.facts.started_at
 
 
 def _reason(worker: Worker) -> str:

@@ -7,7 +7,6 @@ from mpijob_elastic.decide.ended_execs import ASKED_AFTER, SETTLED
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Exec, HeldExecs
 from mpijob_elastic.model.launch_command import Launch
-from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.pod import LauncherPhase, Probe
 from tests.builders import LONG_AGO, NOW, Story, but, config, job, launcher, pods
 from tests.product.decide.plans import does, those
@@ -16,6 +15,7 @@ MISSED_AT = NOW - ASKED_AFTER
 MISSED = Probe(
     busy_seen=True,
     busy_at=NOW - 20,
+    busy_since=LONG_AGO,
     idle_since=MISSED_AT,
     idle_at=MISSED_AT,
     asked_at=MISSED_AT,
@@ -27,10 +27,9 @@ KUBECTL_EXECS = [
 ]
 
 
-def story(missed: Probe = MISSED, *, added_at: float = LONG_AGO) -> Story:
+def story(missed: Probe = MISSED) -> Story:
     """A job of three whose last worker has no rank any more, a moment after a look has shown that."""
-    view = job(3, launch=HOROVODRUN, config=config(pods(0, 1, 2), memory=Memory(added_at=added_at)))
-    view = view.launched(started_at=LONG_AGO).shown()
+    view = job(3, launch=HOROVODRUN).launched(started_at=LONG_AGO)
     return view.pod(0, probe=BUSY).pod(1, probe=BUSY).pod(2, probe=missed)
 
 
@@ -63,8 +62,12 @@ def test_the_launcher_is_asked_once_soon_after_a_rank_is_missed() -> None:
     "view",
     [
         pytest.param(story(BUSY), id="at rest"),
-        pytest.param(story(but(MISSED, busy_seen=False, busy_at=0.0)), id="no rank was seen"),
-        pytest.param(story(added_at=MISSED.busy_at - SETTLED + 0.1), id="the list is new"),
+        pytest.param(
+            story(but(MISSED, busy_seen=False, busy_at=0.0, busy_since=None)), id="no rank was seen"
+        ),
+        pytest.param(
+            story(but(MISSED, busy_since=MISSED.busy_at - SETTLED + 0.1)), id="seen for a moment"
+        ),
         pytest.param(
             story().launched(started_at=MISSED.busy_at - SETTLED + 0.1), id="a new driver"
         ),
@@ -103,7 +106,7 @@ def test_what_the_launcher_has_to_hold(held: tuple[int, ...], *, is_lost: bool) 
 
 def test_of_two_workers_one_shows_nothing() -> None:
     """Training may end: then the one rank ends before the other."""
-    view = story().but(config=config(pods(1, 2), memory=Memory(added_at=LONG_AGO))).without(0)
+    view = story().but(config=config(pods(1, 2))).without(0)
     assert lost(answered(view.but(replicas=2).shown(), 1)) == ()
 
 

@@ -16,9 +16,8 @@ from mpijob_elastic.decide.lost_ranks import LOOK_SELDOM, LOST_AFTER
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Exec, HeldExecs
 from mpijob_elastic.model.launch_command import Launch
-from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.pod import Probe
-from tests.builders import LONG_AGO, NOW, Story, config, job, pods
+from tests.builders import LONG_AGO, NOW, Story, job, pods
 
 LAST = 200  # seconds of a course
 MOST_ENDS = int(SETTLED) - 5
@@ -99,11 +98,9 @@ class Seen:
         self.course = course
         self.probe, self.held = Probe(), HeldExecs()
         self.names = pods(*range(len(course.runs)))
-        memory = Memory(added_at=self._time(course.added))
         self.story: Story = job(
             len(self.names),
             launch=Launch(program="horovodrun", np=1),
-            config=config(self.names, memory=memory),
         )
 
     def at(self, second: int) -> JobView:
