@@ -24,7 +24,7 @@ from collections.abc import Collection, Iterator, Mapping
 from mpijob_elastic.decide.state import Moment
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Exec
-from mpijob_elastic.model.pod import Worker
+from mpijob_elastic.model.pod import Launcher, Worker
 
 # From the first look that found a worker idle, to the look into the launcher. When training ends,
 # the ranks of most other workers end in this time.
@@ -55,11 +55,9 @@ def confirmed(view: JobView, execs: Collection[Exec]) -> frozenset[str]:
     return frozenset(_reason(worker) for worker in missed if worker.name not in reached)
 
 
-def has_ended(view: JobView, worker: Worker) -> bool:
+def has_ended(launcher: Launcher, worker: Worker) -> bool:
     """Tell whether a look has shown that the exec of the rank that was in this worker has ended."""
-    if view.launcher is None:
-        return False
-    return _reason(worker) in view.launcher.held.ended
+    return _reason(worker) in launcher.held.ended
 
 
 def _missed(view: JobView) -> Iterator[tuple[Worker, float]]:

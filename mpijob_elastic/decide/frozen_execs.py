@@ -220,7 +220,9 @@ def _reasons(state: JobState) -> Mapping[str, float]:
             # The look into a worker whose node is gone is due at once: the exec does not end by
             # itself, and the worker leaves the list only after the exec has ended (see lost_ranks).
             due[_cut_off_reason(known.pod)] = now
-    return {**due, **ended_execs.reasons(state)}
+    if any(one.pod.probe.idle_since and one.pod.probe.busy_since for one in state.workers):
+        due.update(ended_execs.reasons(state))
+    return due
 
 
 def _has_gone(worker: Worker | None, left: Left, *, now: float) -> bool:

@@ -124,8 +124,7 @@ def rankless(moment: Moment) -> frozenset[str]:
         few = (one for one in watched if _is_lost(moment, one, last, patience=FEW_TRAIN_AFTER))
         return frozenset(worker.name for worker in few)
     lost = (one for one in watched if _is_lost(moment, one, last, patience=LOST_AFTER))
-    sure = (one for one in watched if _is_surely_lost(moment, one))
-    return frozenset(worker.name for worker in chain(lost, sure))
+    return frozenset(worker.name for worker in chain(lost, _surely_lost(moment, watched)))
 
 
 def given_up(moment: Moment) -> frozenset[str]:
@@ -255,11 +254,14 @@ def _is_lost(moment: Moment, worker: Worker, others_busy_at: float, *, patience:
     return idle_for >= NEVER_TRAINED_AFTER and _may_never_train(moment, worker)
 
 
-def _is_surely_lost(moment: Moment, worker: Worker) -> bool:
-    """Tell whether a worker is idle, and the exec of its rank has ended."""
-    if not _is_idle_now(moment, worker):
-        return False
-    return ended_execs.has_ended(moment.view, worker)
+def _surely_lost(moment: Moment, watched: Iterable[Worker]) -> Iterator[Worker]:
+    """Yield the workers that are idle, and whose exec has ended."""
+    launcher = moment.view.launcher
+    if launcher is None or not launcher.held.ended:
+        return
+    for worker in watched:
+        if _is_idle_now(moment, worker) and ended_execs.has_ended(launcher, worker):
+            yield worker
 
 
 def _is_idle_now(moment: Moment, worker: Worker) -> bool:

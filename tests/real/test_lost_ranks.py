@@ -51,7 +51,8 @@ GLOO_TIMEOUT = {"HOROVOD_GLOO_TIMEOUT_SECONDS": os.environ.get("LOST_RANKS_GLOO_
 # and a driver that tells rank 0 of hosts, while that is on a lost node, tries three times for two
 # minutes.
 PATIENCE = lost_ranks.NEVER_TRAINED_AFTER + 600
-SEEN_AFTER = lost_ranks.LOOK_SELDOM + lost_ranks.TOGETHER
+# By then two looks have seen its rank, so a look into the launcher can show its end.
+SEEN_AFTER = lost_ranks.LOOK_SOON + lost_ranks.LOOK_SELDOM + lost_ranks.TOGETHER
 
 
 def incarnations(job: TrainingJob) -> dict[str, int] | None:
