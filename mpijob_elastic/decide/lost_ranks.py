@@ -3,7 +3,8 @@
 Horovod blacklists the host of a lost rank and trains on without it. Horovod does not say so, but
 looks show it: under a host name where ranks ran, look after look finds only the main process, while
 other workers train. Such a worker leaves the list and comes back under a new host name (see
-host_list), a few times, later and later; then the worker is given up for a while.
+host_list), a few times, later and later; then the worker is given up for a while. Where the
+launcher shows that the rank's exec has ended, the first look is enough (see ended_execs).
 
 A worker in which no rank was ever seen may wait for the next commit of the others, or may wait in
 vain (--max-np), or rank 0 may not have heard of it (see reminders), or it may have lost its rank
