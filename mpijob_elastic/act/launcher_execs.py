@@ -193,7 +193,7 @@ class Execs(Looks[dict[str, HeldExecs]]):
                     for suspect in suspects
                     if suspect in before.tries
                 },
-                ended=ended_execs.confirmed(view, found),
+                ended=ended_execs.confirmed(view, found, now=asked_at),
             )
         return True
 

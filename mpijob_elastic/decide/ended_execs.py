@@ -43,9 +43,9 @@ def reasons(moment: Moment) -> Mapping[str, float]:
     return {_reason(one): since + ASKED_AFTER for one, since in _missed(moment.view)}
 
 
-def confirmed(view: JobView, execs: Collection[Exec]) -> frozenset[str]:
-    """Return those reasons that a look confirms which found these execs: the rank's has ended."""
-    missed = [worker for worker, _ in _missed(view)]
+def confirmed(view: JobView, execs: Collection[Exec], *, now: float) -> frozenset[str]:
+    """Return the due reasons that a look confirms which found these execs: the rank's has ended."""
+    missed = [worker for worker, since in _missed(view) if since + ASKED_AFTER <= now]
     if not missed:
         return _NONE
     reached = {found.pod for found in execs}

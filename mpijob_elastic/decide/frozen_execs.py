@@ -12,6 +12,8 @@ if two looks find it.
 If the API says that the pod no longer exists, the controller ends the exec. If a pod only should be
 gone, on a node that does not answer, its rank may run on: then a notice tells people how to end the
 exec.
+
+The same look shows whether the exec of a rank that is missed has ended (see ended_execs).
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -8,7 +8,7 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Exec, HeldExecs
 from mpijob_elastic.model.launch_command import Launch
 from mpijob_elastic.model.pod import LauncherPhase, Probe
-from tests.builders import LONG_AGO, NOW, Story, but, config, job, launcher, pods
+from tests.builders import LONG_AGO, NOW, Story, but, config, job, pods
 from tests.product.decide.plans import does, those
 
 MISSED_AT = NOW - ASKED_AFTER
@@ -42,7 +42,7 @@ def answered(view: Story, *held: int) -> Story:
     look = frozen_execs.look(derive(view, now=NOW)).write
     assert look
     execs = [found for found in KUBECTL_EXECS if found.pod in pods(*held)]
-    ended = ended_execs.confirmed(view, execs)
+    ended = ended_execs.confirmed(view, execs, now=NOW)
     return view.launched(held=HeldExecs(asked_at=NOW, about=look.about, ended=ended))
 
 
@@ -126,7 +126,8 @@ def test_a_look_that_is_too_old_shows_nothing() -> None:
     assert those(answered(story(), 0, 1), lambda one: one.rank_lost, now=NOW + 28) == ()
 
 
-def test_a_launcher_pod_of_another_job_is_not_taken_for_ours() -> None:
-    assert (
-        ended_execs.confirmed(but(story(), launcher=launcher()), KUBECTL_EXECS[:2]) == frozenset()
-    )
+@pytest.mark.parametrize(("now", "is_confirmed"), [(NOW, True), (NOW - 0.1, False)])
+def test_a_look_for_another_reason_does_not_come_too_early(
+    now: float, *, is_confirmed: bool
+) -> None:
+    assert bool(ended_execs.confirmed(story(), KUBECTL_EXECS[:2], now=now)) == is_confirmed

@@ -112,7 +112,7 @@ class Seen:
         look = frozen_execs.look(derive(view, now=self._time(second))).write
         if look is None:
             return view
-        ended = ended_execs.confirmed(view, self._execs(second))
+        ended = ended_execs.confirmed(view, self._execs(second), now=self._time(second))
         self.held = HeldExecs(asked_at=self._time(second), about=look.about, ended=ended)
         return self._view(second)
 
