@@ -54,7 +54,7 @@ def commands(modules: set[str]) -> set[str]:
     ("words", "most"),
     [
         # Seven of them look for the progress of the jobs: exec, the look's script and what it needs.
-        pytest.param("get", 157, id="get"),
+        pytest.param("get", 158, id="get"),
         pytest.param("get --help", 24, id="help of get"),
         pytest.param("scaleout --help", 24, id="help of scaleout"),
     ],
