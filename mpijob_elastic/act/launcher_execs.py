@@ -17,7 +17,7 @@ from functools import partial
 
 from mpijob_elastic.act.leader_writer import LeaderWriter
 from mpijob_elastic.act.looks import FairTurns, Job, Looks, look_into
-from mpijob_elastic.decide import frozen_execs
+from mpijob_elastic.decide import ended_execs, frozen_execs
 from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model.bounds import BYTES_AN_EXEC, MOST_EXECS
@@ -193,6 +193,7 @@ class Execs(Looks[dict[str, HeldExecs]]):
                     for suspect in suspects
                     if suspect in before.tries
                 },
+                ended=ended_execs.confirmed(view, found, now=asked_at),
             )
         return True
 

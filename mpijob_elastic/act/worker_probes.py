@@ -209,7 +209,14 @@ class Prober(Looks[dict[str, tuple[str, Probe]]]):
 
 def _with(probe: Probe, outcome: str, *, asked_at: float) -> Probe:
     if outcome == "busy":
-        return Probe(busy_seen=True, asked_at=asked_at, busy_at=asked_at, progress=probe.progress)
+        since = probe.busy_since if probe.idle_at is None else None
+        return Probe(
+            busy_seen=True,
+            asked_at=asked_at,
+            busy_at=asked_at,
+            busy_since=asked_at if since is None else since,
+            progress=probe.progress,
+        )
     if outcome == "idle":
         since = asked_at if probe.idle_since is None else probe.idle_since
         return replace(probe, idle_at=asked_at, asked_at=asked_at, idle_since=since, failed=0)

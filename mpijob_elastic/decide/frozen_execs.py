@@ -12,12 +12,15 @@ if two looks find it.
 If the API says that the pod no longer exists, the controller ends the exec. If a pod only should be
 gone, on a node that does not answer, its rank may run on: then a notice tells people how to end the
 exec.
+
+The same look shows whether the exec of a rank that is missed has ended (see ended_execs).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 
 from mpijob_elastic import names
+from mpijob_elastic.decide import ended_execs
 from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher, Note, normal, warning
 from mpijob_elastic.decide.state import SKEW, JobState, honest, in_order
 from mpijob_elastic.decide.step import NO_STEP, Step
@@ -219,6 +222,8 @@ def _reasons(state: JobState) -> Mapping[str, float]:
             # The look into a worker whose node is gone is due at once: the exec does not end by
             # itself, and the worker leaves the list only after the exec has ended (see lost_ranks).
             due[_cut_off_reason(known.pod)] = now
+    if any(one.pod.probe.idle_since and one.pod.probe.busy_since for one in state.workers):
+        due.update(ended_execs.reasons(state))
     return due
 
 

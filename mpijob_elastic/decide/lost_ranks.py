@@ -3,7 +3,8 @@
 Horovod blacklists the host of a lost rank and trains on without it. Horovod does not say so, but
 looks show it: under a host name where ranks ran, look after look finds only the main process, while
 other workers train. Such a worker leaves the list and comes back under a new host name (see
-host_list), a few times, later and later; then the worker is given up for a while.
+host_list), a few times, later and later; then the worker is given up for a while. Where the
+launcher shows that the rank's exec has ended, the first look is enough (see ended_execs).
 
 A worker in which no rank was ever seen may wait for the next commit of the others, or may wait in
 vain (--max-np), or rank 0 may not have heard of it (see reminders), or it may have lost its rank
@@ -38,8 +39,9 @@ longest (`Memory.elders`).
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain
 
-from mpijob_elastic.decide import drain, frozen_execs
+from mpijob_elastic.decide import drain, ended_execs, frozen_execs
 from mpijob_elastic.decide.actions import ProbeWorkers
 from mpijob_elastic.decide.state import (
     FORGIVEN_AFTER,
@@ -119,9 +121,11 @@ def rankless(moment: Moment) -> frozenset[str]:
     if 0 < moment.view.facts.max_np_workers <= len(training):
         return frozenset()  # horovodrun's own options let no more workers train
     last = max((worker.probe.busy_at for worker in training), default=0.0)
-    patience = FEW_TRAIN_AFTER if 2 * len(training) < len(watched) else LOST_AFTER
-    lost = (worker for worker in watched if _is_lost(moment, worker, last, patience=patience))
-    return frozenset(worker.name for worker in lost)
+    if 2 * len(training) < len(watched):
+        few = (one for one in watched if _is_lost(moment, one, last, patience=FEW_TRAIN_AFTER))
+        return frozenset(worker.name for worker in few)
+    lost = (one for one in watched if _is_lost(moment, one, last, patience=LOST_AFTER))
+    return frozenset(worker.name for worker in chain(lost, _surely_lost(moment, watched)))
 
 
 def given_up(moment: Moment) -> frozenset[str]:
@@ -238,18 +242,37 @@ def trains(worker: Worker) -> bool:
 
 def _is_lost(moment: Moment, worker: Worker, others_busy_at: float, *, patience: float) -> bool:
     """Tell whether looks found the worker idle for long enough, while others trained."""
-    probe, now = worker.probe, moment.now
+    probe = worker.probe
+    if not _is_idle_now(moment, worker):
+        return False
     if probe.idle_at is None or probe.idle_since is None:
         return False
-    if probe.idle_at != honest(probe.idle_at, now=now):
-        return False
-    if others_busy_at <= probe.idle_since or now - probe.idle_at > LOOK_SELDOM:
-        # Nobody knows that other workers trained on without it, or how the worker is now.
-        return False
+    if others_busy_at <= probe.idle_since:
+        return False  # nobody knows that other workers trained on without it
     idle_for = probe.idle_at - probe.idle_since
     if probe.busy_seen:
         return idle_for >= patience
     return idle_for >= NEVER_TRAINED_AFTER and _may_never_train(moment, worker)
+
+
+def _surely_lost(moment: Moment, watched: Iterable[Worker]) -> Iterator[Worker]:
+    """Yield the workers that are idle, and whose exec has ended."""
+    launcher = moment.view.launcher
+    if launcher is None or not launcher.held.ended:
+        return
+    for worker in watched:
+        if _is_idle_now(moment, worker) and ended_execs.has_ended(launcher, worker):
+            yield worker
+
+
+def _is_idle_now(moment: Moment, worker: Worker) -> bool:
+    """Tell whether a look found the worker idle that is not too old to be true now."""
+    idle_at, now = worker.probe.idle_at, moment.now
+    if idle_at is None:
+        return False
+    if idle_at != honest(idle_at, now=now):
+        return False
+    return now - idle_at <= LOOK_SELDOM
 
 
 def _may_never_train(moment: Moment, worker: Worker) -> bool:

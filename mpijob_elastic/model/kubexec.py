@@ -120,6 +120,8 @@ class HeldExecs:
     tried_at: float = 0.0
     #: True if the last look could not tell the launcher's processes from those of other containers.
     hidden: bool = False
+    #: The reasons that the last answer confirmed: a rank is missed, and its exec has ended.
+    ended: frozenset[str] = frozenset()
 
     @cached_property
     def unended(self) -> frozenset[str]:

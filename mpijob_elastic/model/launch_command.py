@@ -118,6 +118,13 @@ class Launch:
         return self.discovery_script is not None or "discovery_script" in self.computed
 
     @property
+    def spends_hosts(self) -> bool:
+        """True if it surely is a horovodrun that never uses the host of a dead rank again."""
+        if self.program != HOROVODRUN:
+            return False
+        return self.cooldown is None and self.knows("cooldown")
+
+    @property
     def first_np(self) -> int | None:
         """Slots without which no rank starts: -np; of elastic.sh --np, or else --min-np.
 

@@ -256,6 +256,8 @@ class Probe:
     asked_at: float = 0.0
     #: When it was last seen busy; 0 if never.
     busy_at: float = 0.0
+    #: The first of the looks that saw it busy in a row, up to `busy_at`; None if never.
+    busy_since: float | None = None
     #: When the idle time that `idle_at` is part of was first seen; None as there.
     idle_since: float | None = None
     #: Number of execs in a row that gave no answer.
@@ -271,6 +273,17 @@ class Probe:
     def was_answered(self) -> bool:
         """True if an exec has told whether something ran."""
         return self.busy_seen or self.idle_at is not None
+
+    def missed_since(self, after: float, *, lasting: float) -> float | None:
+        """Return when a rank was first missed.
+
+        None unless looks had seen one for `lasting` seconds before, all of them past `after`.
+        """
+        if self.busy_since is None:
+            return None
+        if self.busy_at - max(self.busy_since, after) < lasting:
+            return None
+        return self.idle_since
 
 
 @dataclass(frozen=True, kw_only=True)

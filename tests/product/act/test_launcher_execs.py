@@ -19,7 +19,8 @@ from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.bounds import BYTES_AN_EXEC, MOST_EXECS
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import MOST_TRIES, Exec, HeldExecs
-from mpijob_elastic.model.pod import Launcher
+from mpijob_elastic.model.launch_command import Launch
+from mpijob_elastic.model.pod import Launcher, Probe
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import LONG_AGO, but, job, launcher, ref, role, worker
 from tests.counted import calls
@@ -112,6 +113,24 @@ async def test_what_two_looks_find_is_frozen_and_what_one_finds_is_not() -> None
         over = await found.look()
         assert (over.suspects, over.frozen) == ((), ())
         assert found.woken == [("n", "j")] * 3
+
+
+MISSED = Probe(
+    busy_seen=True, busy_at=AT - 10, busy_since=LONG_AGO, idle_since=AT - 3, idle_at=AT - 3
+)
+
+
+@pytest.mark.parametrize(
+    ("held", "has_ended"),
+    [(ALIVE, False), (ALIVE + "9 10025 j-worker-0\n", True), ("", False), ("rubbish\n", False)],
+)
+async def test_a_look_shows_that_the_exec_of_a_missed_rank_has_ended(
+    held: str, *, has_ended: bool
+) -> None:
+    view = job(3, launch=Launch(program="horovodrun"), launcher=LAUNCHER).pod(2, probe=MISSED)
+    async with looks(held) as found:
+        after = await found.look(but(view, namespace="n"))
+    assert bool(after.ended) == has_ended
 
 
 @pytest.mark.parametrize(

@@ -109,12 +109,15 @@ async def test_a_look_is_remembered_for_its_occasion_and_wakes_the_job(world: Wo
     assert world.containers() == ["main-1"]
 
 
+SEEN = Probe(busy_seen=True, busy_at=NOW, busy_since=NOW, asked_at=NOW)
+
+
 @pytest.mark.parametrize(
     ("a", "b", "answer", "asked"),
     [
         ("idle", "idle", Probe(idle_at=NOW, asked_at=NOW, idle_since=NOW), ["a", "b"]),
-        ("idle", "busy", Probe(busy_seen=True, busy_at=NOW, asked_at=NOW), ["a", "b"]),
-        ("busy", "idle", Probe(busy_seen=True, busy_at=NOW, asked_at=NOW), ["a"]),
+        ("idle", "busy", SEEN, ["a", "b"]),
+        ("busy", "idle", SEEN, ["a"]),
         ("idle", None, Probe(asked_at=NOW, failed=1), ["a", "b"]),
     ],
 )
@@ -131,9 +134,17 @@ async def test_since_when_a_worker_is_idle_stays_until_something_runs(world: Wor
         world.now = at
         world.says(second=word)
         await world.look()
-    assert world.seen() == Probe(
-        busy_seen=True, busy_at=NOW, idle_at=NOW + 9, idle_since=NOW + 1, asked_at=NOW + 9
-    )
+    assert world.seen() == but(SEEN, idle_at=NOW + 9, idle_since=NOW + 1, asked_at=NOW + 9)
+
+
+async def test_since_when_a_worker_is_busy_stays_until_it_is_idle(world: World) -> None:
+    found = []
+    for word in ("busy", None, "busy", "idle", "busy"):
+        world.says(second=word)
+        await world.look()
+        found.append(world.seen().busy_since)
+        world.now += 10
+    assert found == [NOW, NOW, NOW, NOW, NOW + 40]
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def commands(modules: set[str]) -> set[str]:
 @pytest.mark.parametrize(
     ("words", "most"),
     [
-        pytest.param("get", 157, id="get"),
+        pytest.param("get", 158, id="get"),
         pytest.param("get --help", 21, id="help of get"),
         pytest.param("scaleout --help", 22, id="help of scaleout"),
     ],
