@@ -22,6 +22,7 @@ Say = Callable[[str], None]
 BESIDE = min(2, len(os.sched_getaffinity(0)))
 # Seconds between two lines of progress: on a terminal, and in a file, which keeps them all.
 PACE, PACE_IN_FILE = 5.0, 15.0
+TICK = 1.0  # seconds between two looks whether it is time
 
 
 def ensure_programs(version: KubernetesVersion, say: Say, *, real_node: bool = False) -> Programs:
@@ -113,7 +114,7 @@ class _Cache:
                         running.add(pool.submit(self._build, one[0]))
                     awaited: list[Future[Any]] = [*running]
                     awaited += [each for one in waiting for each in one[1] if not each.done()]
-                    wait(awaited, timeout=progress.pace, return_when=FIRST_COMPLETED)
+                    wait(awaited, timeout=TICK, return_when=FIRST_COMPLETED)
                     ended = {build for build in running if build.done()}
                     running -= ended
                     progress.tell([build.result() for build in ended], downloads)
@@ -163,7 +164,7 @@ class _Progress:
         self._all = len(missing)
         self._say = say
         self._said = time.monotonic()
-        self.pace = PACE if sys.stderr.isatty() else PACE_IN_FILE
+        self._pace = PACE if sys.stderr.isatty() else PACE_IN_FILE
         say(f"building {', '.join(self._left)}: {_expect(self._seconds())} on 2 cores, once")
 
     def room(self) -> int:
@@ -177,7 +178,7 @@ class _Progress:
         """Say what is left, if a build has ended or it is time."""
         for program in (one for built in ended for one in built):
             self._left.pop(program.name)
-        if self._left and (ended or time.monotonic() >= self._said + self.pace):
+        if self._left and (ended or time.monotonic() >= self._said + self._pace):
             self._said = time.monotonic()
             facts = [f"{self._all - len(self._left)} of {self._all} programs built", str(downloads)]
             facts.append(f"{_expect(self._seconds())} left")

@@ -55,7 +55,8 @@ class Downloads:
         self._begun: dict[Module, Future[None]] = {}
         self._fetched = 0
         self._bytes = 0
-        self._failed = False
+        self._failures = 0
+        self._closed = False
 
     def __enter__(self) -> Self:
         """Begin."""
@@ -68,7 +69,7 @@ class Downloads:
         at: TracebackType | None,
     ) -> None:
         """Start no further download, and wait for those at work."""
-        self._failed = True
+        self._closed = True
         self._pool.shutdown(cancel_futures=True)
 
     def begin(self, directory: Path) -> Sequence[Future[None]]:
@@ -93,15 +94,15 @@ class Downloads:
         return f"{done} of {len(self._begun)} modules, {size / 1e6:.0f} MB"
 
     def _fetch(self, module: Module, directory: Path) -> None:
-        # Where one cannot be had, most likely none can: a machine without a network shall not wait
-        # for hundreds.
-        if self._failed:
+        # A machine without a network shall not wait for hundreds; the builds may do without some.
+        if self._closed or self._failures >= AT_ONCE:
             return
         try:
             archive = Path(download(str(module), directory=directory)["Zip"])
             size = archive.stat().st_size
         except (LabError, OSError):
-            self._failed = True
+            with self._lock:
+                self._failures += 1
             return
         with self._lock:
             self._fetched += 1
