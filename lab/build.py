@@ -2,11 +2,15 @@
 
 import os
 import shutil
+import sys
+import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
+from typing import Any
 
 from lab import modules, programs
+from lab.downloads import Downloads
 from lab.golang import ensure_go, run_go
 from lab.layout import cache_dir
 from lab.lock import alone
@@ -14,6 +18,11 @@ from lab.programs import Program, Programs
 from lab.versions import PINNED_KUBERNETES, KubernetesVersion
 
 Say = Callable[[str], None]
+# Two beside one another: a link takes one core, and as long as the compilation before it.
+BESIDE = min(2, len(os.sched_getaffinity(0)))
+# Seconds between two lines of progress: on a terminal, and in a file, which keeps them all.
+PACE, PACE_IN_FILE = 5.0, 15.0
+TICK = 1.0  # seconds between two looks whether it is time
 
 
 def ensure_programs(version: KubernetesVersion, say: Say, *, real_node: bool = False) -> Programs:
@@ -93,20 +102,30 @@ class _Cache:
         return self.path(program).exists() and stamp.exists() and stamp.read_text() == fingerprint
 
     def _build_all(self, missing: Sequence[Program], say: Say) -> None:
-        # Two beside one another: a link takes one core, and as long as the compilation before it.
-        left = {one.name: one.seconds for one in missing}
-        with ThreadPoolExecutor(min(2, len(os.sched_getaffinity(0)))) as pool:
-            say(f"building {', '.join(left)}: {_expect(sum(left.values()))} on 2 cores, once")
-            builds = [pool.submit(self._build, together) for together in _calls(missing)]
+        progress = _Progress(missing, say)
+        with ThreadPoolExecutor(BESIDE) as pool, Downloads() as downloads:
+            waiting = [(call, self._begin(call[0], downloads)) for call in _calls(missing)]
+            running: set[Future[Sequence[Program]]] = set()
             try:
-                for build in as_completed(builds):
-                    for program in build.result():
-                        left.pop(program.name)
-                    if left:
-                        say(f"building {', '.join(left)}: {_expect(sum(left.values()))} left")
+                while waiting or running:
+                    ready = [one for one in waiting if all(each.done() for each in one[1])]
+                    for one in ready[: progress.room() - len(running)]:
+                        waiting.remove(one)
+                        running.add(pool.submit(self._build, one[0]))
+                    awaited: list[Future[Any]] = [*running]
+                    awaited += [each for one in waiting for each in one[1] if not each.done()]
+                    wait(awaited, timeout=TICK, return_when=FIRST_COMPLETED)
+                    ended = {build for build in running if build.done()}
+                    running -= ended
+                    progress.tell([build.result() for build in ended], downloads)
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
+
+    def _begin(self, program: Program, downloads: Downloads) -> Sequence[Future[None]]:
+        """Begin to fetch what a program's module requires; one that has to be made first fetches it then."""
+        module = modules.module_directory(program, self._version)
+        return downloads.begin(module) if module.is_dir() else ()
 
     def _build(self, wanted: Sequence[Program]) -> Sequence[Program]:
         """Build programs of one module by one call of Go, in which they share what they have in common."""
@@ -137,14 +156,47 @@ class _Cache:
         return self._directory / f".{program.name}.built-from"
 
 
+class _Progress:
+    """What is built and what is left, said every few seconds."""
+
+    def __init__(self, missing: Sequence[Program], say: Say) -> None:
+        self._left = {one.name: one.seconds for one in missing}
+        self._all = len(missing)
+        self._say = say
+        self._said = time.monotonic()
+        self._pace = PACE if sys.stderr.isatty() else PACE_IN_FILE
+        say(f"building {', '.join(self._left)}: {_expect(self._seconds())} on 2 cores, once")
+
+    def room(self) -> int:
+        """Return how many builds may run at once.
+
+        The first is alone: the standard library, which it compiles, a second would compile too.
+        """
+        return BESIDE if len(self._left) < self._all else 1
+
+    def tell(self, ended: Sequence[Sequence[Program]], downloads: Downloads) -> None:
+        """Say what is left, if a build has ended or it is time."""
+        for program in (one for built in ended for one in built):
+            self._left.pop(program.name)
+        if self._left and (ended or time.monotonic() >= self._said + self._pace):
+            self._said = time.monotonic()
+            facts = [f"{self._all - len(self._left)} of {self._all} programs built", str(downloads)]
+            facts.append(f"{_expect(self._seconds())} left")
+            self._say(f"building {', '.join(self._left)}: {', '.join(filter(None, facts))}")
+
+    def _seconds(self) -> int:
+        return sum(self._left.values())
+
+
 def _calls(missing: Sequence[Program]) -> list[list[Program]]:
-    """Return what one call of Go builds each, the longest first."""
+    """Return what one call of Go builds each: the shortest, which begins alone, and then the longest first."""
     calls: dict[str, list[Program]] = {}
     for program in missing:
         calls.setdefault(program.module if _named_by_go(program) else program.name, []).append(
             program
         )
-    return sorted(calls.values(), key=lambda call: -sum(one.seconds for one in call))
+    shortest, *others = sorted(calls.values(), key=lambda call: sum(one.seconds for one in call))
+    return [shortest, *reversed(others)]
 
 
 def _named_by_go(program: Program) -> bool:

@@ -61,7 +61,7 @@ def run_go(*arguments: str, directory: Path) -> str:
 
 
 def download(module: str, *, directory: Path) -> dict[str, str]:
-    """Fetch a module, with `@version` unless the directory's go.mod has it; return what Go says of it, `Dir` and `Sum`.
+    """Fetch a module, with `@version` unless the directory's go.mod has it; return what Go says of it: `Dir`, `Zip`, `Sum`.
 
     Raise LabError if it cannot be had (https://go.dev/ref/mod#go-mod-download).
     """
@@ -72,9 +72,10 @@ def download(module: str, *, directory: Path) -> dict[str, str]:
 
 
 def _environment() -> dict[str, str]:
-    # Debian's Go does not fetch toolchains unless told to; a user who sets GOTOOLCHAIN knows
-    # better.
-    return {"GOTOOLCHAIN": "auto", **os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}
+    # Debian's Go does not fetch toolchains unless told to. A compiler that collects its garbage less
+    # often takes a sixth less CPU. A user who sets one of them knows better.
+    chosen = {"GOTOOLCHAIN": "auto", "GOGC": "400", "GOMEMLIMIT": "2GiB"}
+    return {**chosen, **os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}
 
 
 def _own() -> Path:
