@@ -15,7 +15,6 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from mpijob_elastic.act import worker_probes
-from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.decide.actions import ProbeWorkers
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.telemetry.metrics import Metrics
@@ -42,7 +41,7 @@ def worker(name: str) -> Any:
     return SimpleNamespace(name=name, ref=ref, containers=("worker",))
 
 
-async def look(prober: Prober, answer: str, count: int) -> str:
+async def look(prober: worker_probes.Prober, answer: str, count: int) -> str:
     """Look into the workers, and return the figures."""
     began = time.process_time()
     for number in range(count // OF_A_JOB):
@@ -61,10 +60,10 @@ async def look(prober: Prober, answer: str, count: int) -> str:
 async def main() -> None:
     """Serve the standard input."""
     kubeconfig, pace = sys.argv[1:]
-    worker_probes.PUBLISHED_A_SECOND = float(pace)
+    worker_probes.PUBLISHED_A_SECOND = float(pace)  # no build takes it as an argument
     async with await connect(user_agent="bench", kubeconfig=Path(kubeconfig)) as client:
         metrics = Metrics(CollectorRegistry())
-        prober = Prober(client, metrics=metrics, now=time.time, wake=lambda *_: None)
+        prober = worker_probes.Prober(client, metrics=metrics, now=time.time, wake=lambda *_: None)
         while line := await asyncio.to_thread(sys.stdin.readline):
             answer, count = line.split()
             print(await look(prober, answer, int(count)), flush=True)

@@ -66,6 +66,7 @@ async def test_a_resize_tells_its_cost_and_where_the_seconds_went(
             lambda told: (told[-1]["to"], told[-1]["secondsLost"] is None) == (2, False),
             "a cost",
         )
+        before = spent(controller)
         await job.delete()
         # With the job the rest is counted that a look has shown.
         after = await seen(
@@ -75,3 +76,4 @@ async def test_a_resize_tells_its_cost_and_where_the_seconds_went(
         )
         assert after["kept"] > after["stalled"] > 0.0
         assert after["unknown"] == 0.0
+        assert after["useless"] == before["useless"]  # those of jobs of other tests
