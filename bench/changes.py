@@ -20,6 +20,7 @@ from enum import StrEnum
 
 from bench.audit import Write
 from bench.jobs import AGENT
+from lab.operator import account
 from mpijob_elastic import names
 
 
@@ -71,13 +72,8 @@ def writer_of(write: Write) -> Writer:
         return Writer.BENCH
     if write.agent.startswith(names.CONTROLLER):
         return Writer.CONTROLLER
-    # Nodes, scheduler, controller manager, and people with kubectl.
-    own = (
-        write.user.startswith("system:")
-        or write.user == "lab-kwok"
-        or write.agent.startswith("kubectl")
-    )
-    return Writer.CLUSTER if own else Writer.OPERATOR
+    # All others are nodes, scheduler, controller manager, and people with kubectl.
+    return Writer.OPERATOR if write.user.startswith(account.USERS) else Writer.CLUSTER
 
 
 def course(writes: Sequence[Write], *, job: str) -> Course:

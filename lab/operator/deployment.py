@@ -9,7 +9,7 @@ import yaml
 from lab.cluster import Cluster
 from lab.golang import download
 from lab.modules import PINNED
-from lab.operator import KUBECTL_DELIVERY_IMAGE, OPERATOR_IMAGE
+from lab.operator import KUBECTL_DELIVERY_IMAGE, OPERATOR_IMAGE, Release
 
 NAME = NAMESPACE = "mpi-operator"
 MODULE = "github.com/kubeflow/mpi-operator"
@@ -19,9 +19,9 @@ PATIENCE = "180s"
 _IMAGES = {one.partition(":")[0]: one for one in (OPERATOR_IMAGE, KUBECTL_DELIVERY_IMAGE)}
 
 
-def published() -> list[dict[str, Any]]:
-    """Return the objects of the manifest of the release, from its Go module. Raise LabError."""
-    module = download(MODULE, directory=PINNED / "mpi-operator-v0.2.3")
+def published(release: Release = Release.V0_2_3) -> list[dict[str, Any]]:
+    """Return the objects of the manifest of a release, from its Go module. Raise LabError."""
+    module = download(MODULE, directory=PINNED / f"mpi-operator-{release}")
     return list(yaml.safe_load_all(Path(module["Dir"], MANIFEST).read_text()))
 
 

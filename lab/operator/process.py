@@ -13,12 +13,12 @@ from lab.build import ensure_compared
 from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.layout import Layout
-from lab.operator import KUBECTL_DELIVERY_IMAGE, Release
+from lab.operator import KUBECTL_DELIVERY_IMAGE, Release, account
 from lab.processes import await_start, end, new_log, spawn
 from lab.versions import KubernetesVersion
 
 BINARY_VARIABLE = "MPI_OPERATOR_BIN"
-LOCK_NAMESPACE = "mpi-operator"
+LOCK_NAMESPACE = account.NAMESPACE
 # For its health, without a flag: healthCheckPort in cmd/mpi-operator.v1/app/server.go of both
 # releases.
 HEALTH_PORT = 8080
@@ -55,6 +55,8 @@ class Operator:
     ) -> Iterator["Operator"]:
         """Run an operator for as long as the block lasts, for one namespace or all; raise LabError.
 
+        It has the rights that its release grants (lab/operator/account.py).
+
         By default it is the release's controller package in a main of ours
         (lab/binaries/mpi-operator-v0.2.3/main.go), so that many can run on one machine. `qps`
         limits its requests a second: by default to the release's 5 (and 10 at once), 0 not at all.
@@ -77,7 +79,8 @@ class Operator:
         else:
             options += _limits(qps)
         program = own or _built(cluster, "controller", release)
-        with _running(cluster, [str(program), *options, *flags]) as (process, log):
+        access = account.kubeconfig(cluster, release, gangs=gang_scheduling is not None)
+        with _running(cluster, [str(program), *options, *flags], access) as (process, log):
             yield cls(program=program, log=log, pid=process.pid)
 
 
@@ -106,12 +109,10 @@ def _limits(qps: int | None) -> list[str]:
 
 @contextmanager
 def _running(
-    cluster: Cluster, command: list[str]
+    cluster: Cluster, command: list[str], access: Path
 ) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
     log = new_log(Layout(cluster.state_dir).logs, "operator")
-    process = spawn(
-        command, log=log, environment={**os.environ, "KUBECONFIG": str(cluster.kubeconfig)}
-    )
+    process = spawn(command, log=log, environment={**os.environ, "KUBECONFIG": str(access)})
     try:
 
         def started() -> bool:

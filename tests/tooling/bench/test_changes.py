@@ -11,11 +11,12 @@ from bench.jobs import AGENT
 
 CONTROLLER = "mpijob-elastic-controller/0.1.0"
 OPERATOR = "mpi-operator"
+ACCOUNT = "system:serviceaccount:mpi-operator:mpi-operator"
 
 
 def write(at: float, verb: str, resource: str, name: str = "", **more: Any) -> Write:
     """One of the operator's in namespace `n`, answered within a millisecond, unless `more` says otherwise."""
-    given = {"subresource": "", "namespace": "n", "user": "lab-admin", "agent": OPERATOR, **more}
+    given = {"subresource": "", "namespace": "n", "user": ACCOUNT, "agent": OPERATOR, **more}
     return Write(received=at - 0.001, at=at, verb=verb, resource=resource, name=name, **given)
 
 
@@ -25,7 +26,7 @@ def ours(at: float, verb: str, resource: str, name: str = "", **more: Any) -> Wr
 
 
 def edit(at: float, job: str = "train") -> Write:
-    return write(at, "patch", "mpijobs", job, agent=AGENT)
+    return write(at, "patch", "mpijobs", job, user="lab-admin", agent=AGENT)
 
 
 def node(at: float, verb: str, resource: str, name: str) -> Write:
@@ -110,10 +111,17 @@ def test_without_an_edit_there_is_no_course() -> None:
         ("lab-kwok", "kwok/v0.8.0", Writer.CLUSTER),
         ("system:kube-scheduler", "kube-scheduler/v0.0.0", Writer.CLUSTER),
         ("lab-admin", "kubectl/v1.34.4", Writer.CLUSTER),
-        ("lab-admin", "mpi-operator", Writer.OPERATOR),
+        (
+            "system:serviceaccount:kube-system:generic-garbage-collector",
+            "kube-controller-manager/v1.34.4",
+            Writer.CLUSTER,
+        ),
+        # As the release's own Deployment runs it, and as a lab runs each release.
+        (ACCOUNT, OPERATOR, Writer.OPERATOR),
+        (f"{ACCOUNT}-v0.2.3", OPERATOR, Writer.OPERATOR),
         # What the Go clients of the operators call themselves where they were not told better.
         (
-            "lab-admin",
+            f"{ACCOUNT}-v0.3.0",
             "mpi-operator-v0.3.0/v0.0.0 (linux/amd64) kubernetes/$Format",
             Writer.OPERATOR,
         ),
