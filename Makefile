@@ -28,7 +28,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Another Kubernetes than the pinned one for labs: make lab KUBERNETES=v1.36.3
 export LAB_KUBERNETES := $(KUBERNETES)
 
-.PHONY: help setup lab-binaries demo test test-check test-lab test-units test-all all-lab all-units test-fresh check hooks page-check fmt unit lab matrix long campaign real test-peers bench image release docs screenshots manifests lock clean
+.PHONY: help setup lab-binaries demo test test-check test-lab test-units test-all all-lab all-units test-fresh check hooks page-check fmt unit lab matrix long campaign real test-peers bench bench-released image release docs screenshots manifests lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -117,6 +117,9 @@ test-peers: lab-binaries  ## Build Helm, prometheus-adapter, KEDA, cert-manager,
 
 bench: lab-binaries  ## Measure; see docs/records/performance.md
 	$(PYTHON_BIN) -m bench all $(ARGS)
+
+bench-released: lab-binaries  ## Measure changes of size once, beside the figures of the last release; CI ends with it, and judges none
+	$(PYTHON_BIN) -m bench scale --repeat 1 --released docs/records/released.json
 
 image: setup  ## Build the image into dist/, without Docker and without root (Debian, Ubuntu)
 	$(PYTHON_BIN) -m lab.images.product

@@ -65,6 +65,7 @@ _EPILOG = """\b
 Examples:
   python -m bench all --json figures.json
   python -m bench scale --repeat 1 --peer-flag=--kube-api-qps=50
+  python -m bench scale --repeat 1 --released docs/records/released.json
   python -m bench spot --trace us-west-2a_v100_16.json --machines 16 --hours 48
 
 \b
@@ -84,6 +85,14 @@ def measure(
         Path | None,
         typer.Option("--json", dir_okay=False, help="Also write all samples to this file."),
     ] = None,
+    released: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            help="Also show the figures of the last release, which --json wrote to this file.",
+        ),
+    ] = None,
     peer_flag: Annotated[list[str] | None, typer.Option(help="An extra flag for the peer.")] = None,
     trace: Annotated[
         Path | None,
@@ -100,14 +109,25 @@ def measure(
     # SIGTERM like Ctrl-C, so that it also ends the processes that we started.
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     parts = _PARTS[what] if what is not What.SPOT else [_spot(trace, machines, hours)]
+    # Told now, and not after the minutes of the measurement.
+    if json and not json.parent.is_dir():
+        raise typer.BadParameter(f"{json.parent} is no folder", param_hint="--json")
+    then = _read(released) if released else None
     done, failures = _run(parts, repeat=repeat, peer=Peer(flags=tuple(peer_flag or ())))
-    report.show(done)
+    report.show(done, released=then)
     if json:
         report.save(done, json)
     for failure in failures:
         print(f"not measured: {failure}", file=sys.stderr)
     if failures:
         raise typer.Exit(FAILED)
+
+
+def _read(released: Path) -> Report:
+    try:
+        return report.read(released)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--released") from error
 
 
 def _spot(trace: Path | None, machines: int, hours: float) -> Part:

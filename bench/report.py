@@ -4,7 +4,7 @@ import os
 import platform
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,6 +18,10 @@ from mpijob_elastic import __version__
 
 GIB = 2**30
 NOTHING = "-"
+LAST_RELEASE = "last release"
+
+# Topic, group, name and unit.
+Place = tuple[str, str, str, str]
 
 
 class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,20 +66,38 @@ def line(about: Circumstances) -> str:
     )
 
 
-def show(report: Report) -> None:
-    """Print the report."""
+def show(report: Report, *, released: Report | None = None) -> None:
+    """Print the report; with that of the last release, each figure has a column with what it was then."""
     # Wide enough for any row: a cut or wrapped table is not Markdown.
     console = Console(highlight=False, soft_wrap=True, width=240)
     console.print(line(report.circumstances))
     for note in report.notes:
         console.print(note, markup=False)
+    if released:
+        console.print(f"{LAST_RELEASE}: {line(released.circumstances)}", markup=False)
+    then = by_place(released.figures) if released else None
     for topic, figures in _topics(report.figures).items():
-        console.print(f"\n{topic}\n", table(figures), sep="")
+        console.print(f"\n{topic}\n", table(figures, then=then), sep="")
 
 
 def save(report: msgspec.Struct, path: Path) -> None:
     """Write a report as indented JSON. Raises OSError."""
     path.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n")
+
+
+def read(path: Path) -> Report:
+    """Return a report that `save` wrote. Raises OSError, and ValueError if it is none."""
+    return msgspec.json.decode(path.read_bytes(), type=Report)
+
+
+def by_place(figures: Sequence[Figure]) -> dict[Place, Figure]:
+    """Return figures by where a report shows them."""
+    return {place(figure): figure for figure in figures}
+
+
+def place(figure: Figure) -> Place:
+    """Return where a report shows a figure: the same in each run."""
+    return figure.topic, figure.group, figure.name, figure.unit
 
 
 def _topics(figures: Sequence[Figure]) -> dict[str, list[Figure]]:
@@ -85,30 +107,44 @@ def _topics(figures: Sequence[Figure]) -> dict[str, list[Figure]]:
     return topics
 
 
-def table(figures: Sequence[Figure]) -> Table:
-    """Return a row per figure: median (min to max). The peer has columns only if it has samples."""
+def table(figures: Sequence[Figure], *, then: Mapping[Place, Figure] | None = None) -> Table:
+    """Return a row per figure: median (min to max). The peer has columns only if it has samples.
+
+    `then` has the figures of the last release, which get a column.
+    """
     compared = any(figure.peer for figure in figures)
     shown = Table(box=box.MARKDOWN)
     for heading in (
         "what",
         "measured",
         *(("peer", "ours", "ratio") if compared else ("ours",)),
+        *(() if then is None else (LAST_RELEASE,)),
         "target",
         "verdict",
     ):
         shown.add_column(heading, overflow="fold")
     for figure in figures:
-        shown.add_row(*_cells(figure, compared=compared))
+        at_release = () if then is None else (_at_release(then.get(place(figure))),)
+        shown.add_row(*_cells(figure, at_release, compared=compared))
     return shown
 
 
-def _cells(figure: Figure, *, compared: bool) -> list[str]:
+def _cells(figure: Figure, at_release: Sequence[str], *, compared: bool) -> list[str]:
     ratio = NOTHING if figure.ratio is None else f"{figure.ratio:.2f}"
     measured = (
         [_spread(figure.peer), _spread(figure.ours), ratio] if compared else [_spread(figure.ours)]
     )
     unit = f"{figure.name}, {figure.unit}" if figure.unit else figure.name
-    return [figure.group, unit, *measured, _target(figure.target), _verdict(figure.verdict)]
+    judged = (_target(figure.target), _verdict(figure.verdict))
+    return [figure.group, unit, *measured, *at_release, *judged]
+
+
+def _at_release(figure: Figure | None) -> str:
+    """Return our median, with the ratio to the peer if there is one: another machine changes the ratio less."""
+    if figure is None or not figure.ours:
+        return NOTHING
+    median = number(spread(figure.ours).median)
+    return median if figure.ratio is None else f"{median}, ratio {figure.ratio:.2f}"
 
 
 def _spread(samples: Sequence[float]) -> str:

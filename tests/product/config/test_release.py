@@ -126,3 +126,9 @@ def test_only_a_tagged_release_may_write_and_only_after_the_tests(jobs: dict[str
     assert [name for name, job in jobs.items() if "permissions" in job] == ["release"]
     assert jobs["release"]["if"] == "startsWith(github.ref, 'refs/tags/v')"
     assert set(jobs["release"]["needs"]) == jobs.keys() - {"release"}
+
+
+def test_the_figures_beside_those_of_ci_are_of_the_last_release() -> None:
+    versions = re.findall(r"^## \[(\d.*)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    released = json.loads((ROOT / "docs" / "records" / "released.json").read_text())
+    assert released["circumstances"]["version"] == versions[0], "CONTRIBUTING.md: renew them"
