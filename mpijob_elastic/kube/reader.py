@@ -17,11 +17,11 @@ from types import MappingProxyType
 from typing import Self, TypeVar
 from urllib.parse import urlencode
 
-import aiohttp
 import msgspec
 
 from mpijob_elastic.kube import envelopes, errors
 from mpijob_elastic.kube.access import Access, NoCredentials
+from mpijob_elastic.kube.http_library import aiohttp
 
 T = TypeVar("T")
 
