@@ -242,7 +242,7 @@ class ApiReader:
         """Return the Authorization header, refreshed when credentials expire.
 
         Empty with client certificates. Raises `errors.Unreachable` while credentials cannot be
-        read: a token's file may be missing during its rotation.
+        had, for example from a credential plugin.
         """
         try:
             token = await self._authorization()
