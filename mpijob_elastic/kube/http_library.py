@@ -2,8 +2,8 @@
 
 When it is imported it makes two TLS contexts, and reads all of the machine's authorities for each:
 35 ms and 3 MiB. Neither is used, because every connection has a context of its own (`Access.tls`).
-What would use one all the same trusts nobody. A process that is to do without them imports this module before
-any other that imports aiohttp.
+What would use one all the same trusts nobody. A process that is to do without them imports this
+module before any other that imports aiohttp.
 """
 
 import os
