@@ -7,7 +7,6 @@ place, and open connections go on.
 
 import asyncio
 import logging
-import os
 import ssl
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from cryptography import x509
 
+from mpijob_elastic.kube.tls_pair import load_pair
 from webhook.certificates import pairs
 
 _log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class Serving:
         """
         context = _context()
         try:
-            _load(context, certificates + b"\n" + key)
+            load_pair(context, certificates + b"\n" + key)
             self.certificate = x509.load_pem_x509_certificate(certificates)
         except (ssl.SSLError, ValueError) as error:
             raise Unusable(f"the certificate and key cannot be served: {error}") from error
@@ -74,20 +74,6 @@ def _context() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context
-
-
-def _load(context: ssl.SSLContext, pem: bytes) -> None:
-    # The ssl module reads only files. This file is in memory: the key reaches no disk, and the root
-    # may be read-only.
-    descriptor = os.memfd_create("certificate")
-    try:
-        with os.fdopen(descriptor, "wb", closefd=False) as file:
-            file.write(pem)
-        # A wrong password, in place of the prompt on the terminal that an encrypted key would
-        # cause.
-        context.load_cert_chain(f"/proc/self/fd/{descriptor}", password=b"")
-    finally:
-        os.close(descriptor)
 
 
 @dataclass(kw_only=True)
