@@ -42,5 +42,7 @@ def run(
         kubeconfig=kubeconfig,
         context=context,
         drain_seconds=drain_seconds,
+        log_format=log_format,
+        log_level=log_level,
     )
     asyncio.run(server.serve(settings))
