@@ -80,6 +80,7 @@ class RotationApart:
         self.secret_path = news.secret_path or self.secret_path
         if news.served is not None and news.served != self.handshakes.pair:
             self.handshakes.put(news.served)
+            _log.info("serving a new certificate until %s", news.served.until)
 
     async def _while_at(self, rest: Rest) -> None:
         """Return once there may be work again."""

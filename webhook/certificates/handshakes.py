@@ -5,14 +5,11 @@ to the current context, which never changes. So a pair that does not load leaves
 place, and open connections go on.
 """
 
-import logging
 import ssl
-from datetime import UTC, datetime
+from datetime import datetime
 
 from mpijob_elastic.kube.tls_pair import load_pair
 from webhook.certificates.messages import ServedPair
-
-_log = logging.getLogger(__name__)
 
 
 class Unusable(ValueError):
@@ -43,8 +40,6 @@ class Handshakes:
             raise Unusable(f"the certificate and key cannot be served: {error}") from error
         self._current = context
         self.pair = pair
-        until = datetime.fromtimestamp(pair.not_after, UTC)
-        _log.info("serving a new certificate until %s", until)
 
     def valid(self, *, now: datetime) -> bool:
         """Return True if the served certificate is valid now."""

@@ -5,7 +5,7 @@ Nothing here imports the library of certificates, so the webhook can do without 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 
@@ -45,6 +45,11 @@ class ServedPair:
     key: bytes = field(repr=False)
     not_before: float
     not_after: float
+
+    @property
+    def until(self) -> str:
+        """The end of its time, in words for a log."""
+        return str(datetime.fromtimestamp(self.not_after, UTC))
 
 
 @dataclass(frozen=True, kw_only=True)

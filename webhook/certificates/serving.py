@@ -20,8 +20,8 @@ class Serving(Handshakes):
         super().__init__()
         self.certificate: x509.Certificate | None = None
 
-    def load(self, certificates: bytes, key: bytes) -> None:
-        """Serve this pair from the next handshake on (PEM, leaf first).
+    def load(self, certificates: bytes, key: bytes) -> ServedPair:
+        """Serve this pair from the next handshake on (PEM, leaf first), and return it.
 
         Raises `Unusable`; then the old pair stays.
         """
@@ -37,6 +37,7 @@ class Serving(Handshakes):
         )
         self.put(pair)
         self.certificate = certificate
+        return pair
 
 
 @dataclass(kw_only=True)
@@ -70,6 +71,7 @@ class Files:
             )
             if found != self._last:
                 self._last = found
-                self.serving.load(*found)
+                pair = self.serving.load(*found)
+                _log.info("serving a new certificate until %s", pair.until)
         except (OSError, Unusable) as error:
             _log.warning("certificate files in %s not used: %s", self.directory, error)
