@@ -19,7 +19,7 @@ from mpijob_elastic.kube import envelopes, errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
 from webhook.certificates.handshakes import Handshakes, Unusable
-from webhook.certificates.messages import News, Order, Rest, line, read_news
+from webhook.certificates.messages import Order, Rest, RotationNews, line, read_news
 
 _log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class RotationApart:
             await _end(process)
         return rest
 
-    def _take(self, news: News) -> None:
+    def _take(self, news: RotationNews) -> None:
         """Serve what is new. Raises `Unusable`."""
         self.secret_path = news.secret_path or self.secret_path
         if news.served is not None and news.served != self.handshakes.pair:

@@ -16,12 +16,12 @@ from mpijob_elastic import names, telemetry
 from mpijob_elastic.kube import client
 from webhook.certificates.decision import CertificatePolicy
 from webhook.certificates.handshakes import Unusable
-from webhook.certificates.messages import News, Order, line, read_order
+from webhook.certificates.messages import Order, RotationNews, line, read_order
 from webhook.certificates.rotation import Clocks, Rotation
 from webhook.certificates.serving import Serving
 
 
-async def rotate(order: Order, tell: Callable[[News], None]) -> None:
+async def rotate(order: Order, tell: Callable[[RotationNews], None]) -> None:
     """Rotate until there is nothing to do. Raises `errors.Unconfigured` without a cluster."""
     serving = Serving()
     if order.served is not None:
@@ -57,7 +57,7 @@ async def main() -> None:
         await rotating
 
 
-def _tell(news: News) -> None:
+def _tell(news: RotationNews) -> None:
     sys.stdout.buffer.write(line(news))
     sys.stdout.buffer.flush()
 

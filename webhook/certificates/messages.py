@@ -81,7 +81,7 @@ class Order:
 
 
 @dataclass(frozen=True, kw_only=True)
-class News:
+class RotationNews:
     """A line of the process."""
 
     #: What is to be served from now on.
@@ -92,7 +92,7 @@ class News:
     rest: Rest | None = None
 
 
-def line(message: Order | News) -> bytes:
+def line(message: Order | RotationNews) -> bytes:
     """Return a message as a line."""
     return msgspec.json.encode(message) + b"\n"
 
@@ -102,6 +102,6 @@ def read_order(text: bytes) -> Order:
     return msgspec.json.decode(text, type=Order)
 
 
-def read_news(text: bytes) -> News:
+def read_news(text: bytes) -> RotationNews:
     """Return the news in a line. Raises msgspec.DecodeError."""
-    return msgspec.json.decode(text, type=News)
+    return msgspec.json.decode(text, type=RotationNews)

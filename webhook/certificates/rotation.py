@@ -1,4 +1,4 @@
-"""Every few seconds, look at Secret, caBundles and served certificate; safely make them agree."""
+"""Look at Secret, caBundles and served certificate until they agree, and safely make them agree."""
 
 import asyncio
 import logging
@@ -12,7 +12,7 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.writer import ApiWriter
 from webhook.certificates import decision, pairs, shared
 from webhook.certificates.decision import CertificatePolicy, Content, RotationAction, Trust
-from webhook.certificates.messages import News, Rest, Timing
+from webhook.certificates.messages import Rest, RotationNews, Timing
 from webhook.certificates.serving import Serving
 
 # More than a look can need (BEGIN, then nothing), but no endless race with another writer of the
@@ -46,7 +46,7 @@ class Rotation:
     timing: Timing
     clocks: Clocks
     #: Called by `run` with what is new.
-    tell: Callable[[News], None] = lambda _: None
+    tell: Callable[[RotationNews], None] = lambda _: None
     #: See `Content.secret_path`.
     secret_path: str = field(default="", init=False)
     #: Set by a look that found nothing to do.
@@ -58,13 +58,15 @@ class Rotation:
 
         Everything new is told after the look that found it.
         """
-        told = News(served=self.serving.pair)
+        told = RotationNews(served=self.serving.pair)
         while self.rest is None:
             try:
                 await self.look()
             except errors.KubeError as error:
                 _log.warning("certificates not checked: %s", error)
-            news = News(served=self.serving.pair, secret_path=self.secret_path, rest=self.rest)
+            news = RotationNews(
+                served=self.serving.pair, secret_path=self.secret_path, rest=self.rest
+            )
             if news != told:
                 self.tell(news)
                 told = news
