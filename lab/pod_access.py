@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from lab.errors import LabError
 from lab.kubeconfig import read_server
 from lab.pki import write_private
 from mpijob_elastic.kube.in_cluster import HOST, PORT, SERVICE_ACCOUNT
@@ -44,18 +45,36 @@ def write_service_account(folder: Path, kubeconfig: Path) -> dict[str, str]:
 def with_service_account(folder: Path, *command: str) -> list[str]:
     """Return a command that runs `command` with the files of a folder where a pod has them.
 
-    It keeps its pid and its working directory. Nobody else sees the files there.
+    It keeps its pid and its working directory. Nobody else sees the files there. Raises LabError
+    where this machine does not let us mount.
     """
+    if reason := obstacle():
+        raise LabError(f"a process cannot start as in a pod: {reason}")
     return [*_mounting(), "sh", "-c", _RUN, "sh", str(folder), str(Path.cwd()), *command]
 
 
 def pods_work() -> bool:
-    """Tell whether this machine lets us mount: root may, others where user namespaces are allowed."""
-    if not all(map(shutil.which, ("unshare", "setpriv"))):
-        return False
+    """Tell whether this machine lets us mount."""
+    return not obstacle()
+
+
+def obstacle() -> str:
+    """Return why this machine does not let us mount, and what it needs; "" if it does.
+
+    Root may mount. Others may in a user namespace of their own, where they are allowed to make one.
+    """
+    for program in ("unshare", "setpriv"):
+        if not shutil.which(program):
+            return f"{program} is missing (package util-linux)"
     probe = (*_mounting(), "mount", "-t", "tmpfs", "tmpfs", "/var/run")
     done = subprocess.run(probe, capture_output=True, check=False)
-    return done.returncode == 0
+    if done.returncode == 0:
+        return ""
+    said = done.stderr.decode(errors="replace").strip()
+    return (
+        f"{said}; be root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, "
+        "kernel.apparmor_restrict_unprivileged_userns=0 where there are such)"
+    )
 
 
 def _mounting() -> tuple[str, ...]:

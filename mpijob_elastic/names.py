@@ -143,6 +143,8 @@ HISTORY = f"{PREFIX}history"
 PROGRAM = "mpijob-elastic"
 INSTALL = f"{PROGRAM} install"
 NAMESPACE = "mpijob-elastic"
+# Limits controller and webhook to these namespaces, with spaces between them.
+JOBS_NAMESPACE_VARIABLE = "MPIJOB_ELASTIC_JOBS_NAMESPACE"
 CONTROLLER = "mpijob-elastic-controller"
 CONTROLLER_USER = f"system:serviceaccount:{NAMESPACE}:{CONTROLLER}"
 WEBHOOK = "mpijob-elastic-webhook"

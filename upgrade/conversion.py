@@ -16,7 +16,7 @@ from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import kubectl_yaml
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.model import operator_types, policy, template_fields
-from mpijob_elastic.telemetry.terminal import printable
+from mpijob_elastic.telemetry.escapes import printable
 from upgrade import crd, old_names
 from upgrade.converters import CONVERTERS, ET, RUN_POLICY
 from upgrade.notes import ConversionNote, Notes

@@ -15,7 +15,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from ipaddress import ip_address
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aiohttp import web
 
@@ -24,16 +26,22 @@ from mpijob_elastic.admission.interface import ReviewContext
 from mpijob_elastic.capabilities import admission as rooms
 from mpijob_elastic.kube import client
 from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.loading import load
+from mpijob_elastic.telemetry import LogFormat, LogLevel
 from webhook.admission import Admission, AdmissionMetrics
-from webhook.certificates.decision import CertificatePolicy
-from webhook.certificates.pairs import Lifetimes, canonical
-from webhook.certificates.rotation import Clocks, Rotation, Timing
-from webhook.certificates.serving import Files, Serving
+from webhook.certificates.apart import RotationApart
+from webhook.certificates.handshakes import Handshakes
+from webhook.certificates.messages import Lifetimes, Order, Timing
 from webhook.job_cache import Watched
 from webhook.listener import Limits, listening
 
+if TYPE_CHECKING:
+    from webhook.certificates.serving import Files
+
 log = logging.getLogger(__name__)
 
+# Reads certificates, for which it takes 10 MiB.
+_OF_FILES = "webhook.certificates.serving"
 # Share of a lifetime over which the replicas' renewals are spread.
 _SPREAD = 0.03
 _PROMETHEUS = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
@@ -64,12 +72,15 @@ class WebhookSettings:
     limits: Limits = field(default_factory=Limits)
     lifetimes: Lifetimes = field(default_factory=Lifetimes)
     timing: Timing = field(default_factory=Timing)
+    #: How the process that rotates certificates logs.
+    log_format: LogFormat = "json"
+    log_level: LogLevel = "info"
 
     @property
     def hosts(self) -> frozenset[str]:
         """The names in the certificate: the name that the API server calls, and the extra names."""
         return frozenset(
-            {f"{names.WEBHOOK}.{self.namespace}.svc", *map(canonical, self.extra_sans)}
+            {f"{names.WEBHOOK}.{self.namespace}.svc", *map(_canonical, self.extra_sans)}
         )
 
 
@@ -111,9 +122,9 @@ async def running(settings: WebhookSettings) -> AsyncIterator[Running]:
     The end also awaits requests in flight. A fault in the background ends the context: a restart is
     better than a replica whose certificate is not renewed.
     """
-    clocks = Clocks(wall=lambda: datetime.now(UTC), monotonic=time.monotonic)
-    metrics, serving, draining = AdmissionMetrics(), Serving(), asyncio.Event()
-    health_paths = health(serving=serving, draining=draining, metrics=metrics, wall=clocks.wall)
+    metrics, draining = AdmissionMetrics(), asyncio.Event()
+    handshakes = _handshakes(settings)
+    health_paths = health(serving=handshakes, draining=draining, metrics=metrics, wall=_wall)
     async with AsyncExitStack() as stack:
         connecting = client.connect(
             user_agent=names.WEBHOOK, kubeconfig=settings.kubeconfig, context=settings.context
@@ -130,7 +141,7 @@ async def running(settings: WebhookSettings) -> AsyncIterator[Running]:
             restores_labels=settings.restores_labels,
         )
         metrics.unreadable.set_function(watched.unreadable)
-        certificates = _certificates(settings, serving, clocks, cluster)
+        certificates = _certificates(settings, handshakes, cluster)
         hooks = rooms.hooks(cluster, context, lambda: certificates.secret_path)
         admission = Admission(
             limits=settings.limits, metrics=metrics, draining=draining, context=context, hooks=hooks
@@ -145,7 +156,7 @@ async def running(settings: WebhookSettings) -> AsyncIterator[Running]:
             listen(health_paths, port=settings.health_port, option="--health-port")
         )
         port = await stack.enter_async_context(
-            listen(admission.application(), port=settings.port, tls=serving.context)
+            listen(admission.application(), port=settings.port, tls=handshakes.context)
         )
         stack.push_async_callback(admission.finished, within=settings.finish_seconds)
         background = await stack.enter_async_context(asyncio.TaskGroup())
@@ -156,7 +167,7 @@ async def running(settings: WebhookSettings) -> AsyncIterator[Running]:
 
 def health(
     *,
-    serving: Serving,
+    serving: Handshakes,
     draining: asyncio.Event,
     metrics: AdmissionMetrics,
     wall: Callable[[], datetime],
@@ -186,18 +197,48 @@ def health(
     return paths
 
 
+def _handshakes(settings: WebhookSettings) -> Handshakes:
+    """Return what serves certificates: of the Secret, or of files, which have to be read here."""
+    if settings.certificate_directory is None:
+        return Handshakes()
+    found: Handshakes = load(_OF_FILES).Serving()
+    return found
+
+
 def _certificates(
-    settings: WebhookSettings, serving: Serving, clocks: Clocks, cluster: ApiWriter
-) -> Rotation | Files:
+    settings: WebhookSettings, handshakes: Handshakes, cluster: ApiWriter
+) -> "RotationApart | Files":
     if settings.certificate_directory is not None:
         every = settings.timing.look_every
-        return Files(directory=settings.certificate_directory, serving=serving, look_every=every)
-    early = random.uniform(0, _SPREAD)  # noqa: S311 - spreads load, keeps no secret
-    return Rotation(
-        client=cluster,
+        files: Files = load(_OF_FILES).Files(
+            directory=settings.certificate_directory, serving=handshakes, look_every=every
+        )
+        return files
+    order = Order(
         namespace=settings.namespace,
-        serving=serving,
-        policy=CertificatePolicy(hosts=settings.hosts, lifetimes=settings.lifetimes, early=early),
+        hosts=sorted(settings.hosts),
+        lifetimes=settings.lifetimes,
         timing=settings.timing,
-        clocks=clocks,
+        early=random.uniform(0, _SPREAD),  # noqa: S311 - spreads load, keeps no secret
+        kubeconfig=str(settings.kubeconfig) if settings.kubeconfig else None,
+        context=settings.context,
+        log_format=settings.log_format,
+        log_level=settings.log_level,
     )
+    return RotationApart(client=cluster, handshakes=handshakes, order=order, wall=_wall)
+
+
+def _wall() -> datetime:
+    return datetime.now(UTC)
+
+
+def _canonical(host: str) -> str:
+    """Return a host as a certificate gives it back.
+
+    An address gets the short form of IPv6; another name stays as it is. Raises ValueError for a
+    name that is not ASCII.
+    """
+    try:
+        return str(ip_address(host))
+    except ValueError:
+        return host.encode("ascii").decode()

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NoReturn
 
 import typer
 
@@ -74,8 +74,13 @@ def main() -> None:
     try:
         app(prog_name="kubectl mpijob-elastic" if is_plugin else "mpijob-elastic")
     except (KubeError, OSError) as error:
-        say(*f"mpijob-elastic: {_in_words(error)}".split("\n"), err=True)
-        sys.exit(exit_codes.of(error))
+        end_with(error)
+
+
+def end_with(error: KubeError | OSError) -> NoReturn:
+    """Print an error on standard error, and end with its exit code."""
+    say(*f"mpijob-elastic: {_in_words(error)}".split("\n"), err=True)
+    sys.exit(exit_codes.of(error))
 
 
 def _in_words(error: KubeError | OSError) -> str:

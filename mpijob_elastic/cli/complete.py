@@ -23,7 +23,8 @@ from mpijob_elastic.cli import app, work
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.kube.errors import KubeError
 from mpijob_elastic.model import phrases
-from mpijob_elastic.telemetry.terminal import printable, say
+from mpijob_elastic.telemetry.escapes import printable
+from mpijob_elastic.telemetry.terminal import say
 
 if TYPE_CHECKING:
     from mpijob_elastic.model.job import JobView

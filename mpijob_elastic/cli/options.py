@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import typer
 from typer.models import ArgumentInfo
 
+from mpijob_elastic import names
 from mpijob_elastic.cli import complete
 from mpijob_elastic.model import phrases
 from mpijob_elastic.telemetry import LogFormat, LogLevel
@@ -96,7 +97,7 @@ AllNamespaces = Annotated[
 JobsNamespaces = Annotated[
     list[str] | None,
     typer.Option(
-        envvar="MPIJOB_ELASTIC_JOBS_NAMESPACE",
+        envvar=names.JOBS_NAMESPACE_VARIABLE,
         help=(
             "Handle the jobs of this namespace only; repeatable. In the variable, spaces separate "
             "the names."

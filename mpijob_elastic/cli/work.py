@@ -15,9 +15,9 @@ PLACES = {
     "adopt": "upgrade.adopt",
     "api_server": "mpijob_elastic.install.server",
     "canary": "upgrade.canary",
-    "capabilities": "mpijob_elastic.capabilities",
     "client": "mpijob_elastic.kube.client",
     "connection": "mpijob_elastic.cli.connection",
+    "controller_service": "mpijob_elastic.services.controller",
     "conversion_files": "upgrade.conversion_files",
     "dashboard": "mpijob_elastic.cli.dashboard.server",
     "deletion": "mpijob_elastic.cli.jobs.deletion",
@@ -26,12 +26,10 @@ PLACES = {
     "history": "mpijob_elastic.cli.jobs.history",
     "image": "mpijob_elastic.install.image",
     "installer": "mpijob_elastic.install.installer",
-    "live": "mpijob_elastic.capabilities.live",
     "logs": "mpijob_elastic.cli.jobs.logs",
     "pod_fields": "mpijob_elastic.cli.jobs.pod_fields",
     "pods": "mpijob_elastic.cli.jobs.pods",
     "preflight": "upgrade.preflight",
-    "process": "mpijob_elastic.controller.process",
     "record": "upgrade.record",
     "scale": "upgrade.scale",
     "scripted": "mpijob_elastic.cli.jobs.scripted",
@@ -43,13 +41,11 @@ PLACES = {
     "top": "mpijob_elastic.cli.jobs.top",
     "uninstall": "upgrade.uninstall",
     "watch": "mpijob_elastic.cli.jobs.watch",
-    "webhook": "webhook.server",
+    "webhook_service": "mpijob_elastic.services.webhook",
     "write_change": "mpijob_elastic.cli.jobs.write_change",
 }
 
 if TYPE_CHECKING:
-    from mpijob_elastic import capabilities
-    from mpijob_elastic.capabilities import live
     from mpijob_elastic.cli import connection
     from mpijob_elastic.cli.dashboard import server as dashboard
     from mpijob_elastic.cli.jobs import (
@@ -69,10 +65,11 @@ if TYPE_CHECKING:
         watch,
         write_change,
     )
-    from mpijob_elastic.controller import process
     from mpijob_elastic.install import image, installer
     from mpijob_elastic.install import server as api_server
     from mpijob_elastic.kube import client
+    from mpijob_elastic.services import controller as controller_service
+    from mpijob_elastic.services import webhook as webhook_service
     from upgrade import (
         adopt,
         canary,
@@ -83,7 +80,6 @@ if TYPE_CHECKING:
         scale,
         uninstall,
     )
-    from webhook import server as webhook
 else:
 
     def __getattr__(name: str) -> ModuleType:

@@ -56,10 +56,10 @@ from mpijob_elastic.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
 
-# Bytes that asyncio takes for each TLS connection; its default is 256 KiB. Each look by exec has a
-# connection, 88 looks may be under way (act/worker_probes, act/launcher_execs), and malloc keeps
-# the memory that the connections took.
-CONNECTION_BUFFER = 64 * 2**10
+# Bytes that asyncio takes for each TLS connection: a record of TLS (RFC 8446, 5.1), in place of its
+# default of 256 KiB. Each look by exec has a connection, 88 looks may be under way
+# (act/worker_probes, act/launcher_execs), and malloc keeps the memory that the connections took.
+CONNECTION_BUFFER = 16 * 2**10
 # Seconds that Events may still take when the leader stops.
 FLUSH_TIME = 2.0
 # Seconds. Well above the 75 s after which a dead watch is replaced, and the backoff after that.

@@ -60,7 +60,8 @@ def namespace_of(files: str, context: str | None) -> str | None:
 
     Raises `errors.Unconfigured` if the files are not usable.
     """
-    found: str | None = _kubeconfigs().namespace_of(files, context)
+    plain = _plain_kubeconfigs().plain_context(files, context)
+    found: str | None = plain.namespace if plain else _kubeconfigs().namespace_of(files, context)
     return found
 
 
@@ -73,7 +74,9 @@ async def found_access(*, kubeconfig: Path | None = None, context: str | None = 
         access = in_cluster.in_cluster_access(os.environ, in_cluster.SERVICE_ACCOUNT)
         return _by_proxy(access, in_cluster.WHERE)
     files = str(kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config")
-    access = await _kubeconfigs().kubeconfig_access(files, context)
+    access = _plain_kubeconfigs().plain_access(files, context)
+    if access is None:
+        access = await _kubeconfigs().kubeconfig_access(files, context)
     return _by_proxy(access, files)
 
 
@@ -89,8 +92,13 @@ async def connect(
     return ApiWriter(access, user_agent=user_agent)
 
 
+def _plain_kubeconfigs() -> ModuleType:
+    # Imported when it is needed, because a pod has no kubeconfig and needs no parser of YAML.
+    return load("mpijob_elastic.kube.plain_kubeconfig")
+
+
 def _kubeconfigs() -> ModuleType:
-    # Imported when it is needed: its library takes 12 MiB, which a pod would have for nothing.
+    # Imported when it is needed, because its library takes 12 MiB and 100 ms.
     return load("mpijob_elastic.kube.kubeconfig")
 
 

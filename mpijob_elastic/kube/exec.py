@@ -13,10 +13,10 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import aiohttp
 import msgspec
 
 from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.http_library import aiohttp
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import PODS
 

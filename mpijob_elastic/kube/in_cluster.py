@@ -3,12 +3,15 @@
 https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/
 """
 
+import logging
 import ssl
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from mpijob_elastic.kube.access import Access, NoCredentials, unusable
+
+log = logging.getLogger(__name__)
 
 #: Where a kubelet mounts the files of a pod's service account.
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -25,7 +28,7 @@ WHERE = "this pod"
 class TokenFile:
     """A token in a file that is replaced now and then.
 
-    clock: monotonic seconds.
+    clock: monotonic seconds. Raises `NoCredentials` if the file cannot be read at first.
     """
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
@@ -33,14 +36,31 @@ class TokenFile:
         self._clock = clock
         self._read_at = clock()
         self._token = self._read()
+        self._is_away = False
 
     async def authorization(self) -> str:
-        """Return the header's value; raise `NoCredentials` if a new token is due and not there."""
+        """Return the header's value, with the last token that could be read.
+
+        A file that is away for a moment, or half written, is read again for the next request, as
+        client-go does (transport/token_source.go): the last token mostly still counts, and if not,
+        the API server says so.
+        """
         now = self._clock()
         if now - self._read_at >= READ_EVERY:
-            self._token = self._read()
-            self._read_at = now
+            self._renew(now)
         return f"Bearer {self._token}"
+
+    def _renew(self, now: float) -> None:
+        try:
+            self._token = self._read()
+        except NoCredentials as error:
+            # A warning once, because each request comes here until the file is back.
+            level = logging.DEBUG if self._is_away else logging.WARNING
+            log.log(level, "the last token is used on: %s", error)
+            self._is_away = True
+            return
+        self._is_away = False
+        self._read_at = now
 
     def _read(self) -> str:
         try:

@@ -17,11 +17,11 @@ from types import MappingProxyType
 from typing import Self, TypeVar
 from urllib.parse import urlencode
 
-import aiohttp
 import msgspec
 
 from mpijob_elastic.kube import envelopes, errors
 from mpijob_elastic.kube.access import Access, NoCredentials
+from mpijob_elastic.kube.http_library import aiohttp
 
 T = TypeVar("T")
 
@@ -242,7 +242,7 @@ class ApiReader:
         """Return the Authorization header, refreshed when credentials expire.
 
         Empty with client certificates. Raises `errors.Unreachable` while credentials cannot be
-        read: a token's file may be missing during its rotation.
+        had, for example from a credential plugin.
         """
         try:
             token = await self._authorization()

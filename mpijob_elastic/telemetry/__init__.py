@@ -1,4 +1,4 @@
-"""Logs; also `metrics` for Prometheus, and text that is safe on a `terminal`.
+"""Logs; also `metrics` for Prometheus, and text that is safe on a `terminal` (`escapes`).
 
 Our logs and those of the libraries go to standard error: JSON lines for machines, or plain lines
 for people.
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from mpijob_elastic.telemetry.terminal import printable
+from mpijob_elastic.telemetry.escapes import printable
 
 LogFormat = Literal["json", "console"]
 LogLevel = Literal["debug", "info", "warning", "error"]

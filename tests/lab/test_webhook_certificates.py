@@ -23,8 +23,7 @@ from mpijob_elastic.kube.writer import JSON_PATCH, MERGE_PATCH, ApiWriter
 from tests.lab.certificates import MUTATING, SECRET, VALIDATING, bundles, lose_secret, secret
 from tests.lab.launchers import calling, patient, until_patched
 from tests.lab.service import Backend, Service
-from webhook.certificates.pairs import Lifetimes
-from webhook.certificates.rotation import Timing
+from webhook.certificates.messages import Lifetimes, Timing
 from webhook.server import WebhookSettings, running
 
 pytestmark = pytest.mark.lab

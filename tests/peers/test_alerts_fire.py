@@ -33,7 +33,8 @@ from tests.peers.watch import Watch
 from tests.product.webhook.certificates.material import authority
 from tests.product.webhook.objects import body, mpi_job
 from webhook.certificates import pairs
-from webhook.certificates.pairs import Lifetimes, Pair
+from webhook.certificates.messages import Lifetimes
+from webhook.certificates.pairs import Pair
 
 pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.campaign]
 SLOW = 1.5  # seconds for a body; the webhook waits 2 s

@@ -16,4 +16,9 @@ each with its module:
 - A replica that loses a race for the Secret reads it again and goes on from there (`rotation`).
 - Nothing is scheduled: every few seconds all three are compared with the wall clock. So the next
   look handles a suspended machine, a jump of the clock, a deleted Secret or an emptied bundle.
+
+`rotation` and what it needs run in a process of their own, which ends once there is nothing to do
+(`apart`, `apart_process`, `messages`). The webhook keeps what it serves (`handshakes`). The process
+is told what that is, so it goes on with the order of changes where the last process stopped. What
+it does not know, since when a CA is trusted, it waits for anew.
 """

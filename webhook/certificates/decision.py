@@ -19,7 +19,8 @@ from cryptography import x509
 
 from mpijob_elastic import names
 from webhook.certificates import pairs
-from webhook.certificates.pairs import Lifetimes, Pair
+from webhook.certificates.messages import Lifetimes
+from webhook.certificates.pairs import Pair
 
 # A CA is retired once in months, or after the Secret was lost; more than a few mean that something
 # is stuck.
@@ -151,6 +152,20 @@ def next_step(content: Content, policy: CertificatePolicy, *, now: datetime) -> 
             forget=forget,
         )
     return None
+
+
+def lull(content: Content, policy: CertificatePolicy) -> tuple[datetime, datetime]:
+    """Return from when until when a content without a next step has none, unless it changes.
+
+    The end does not belong to it. `content` has a CA and a certificate.
+    """
+    assert content.authority is not None
+    assert content.leaf is not None
+    both = (content.authority.certificate, content.leaf.certificate)
+    begins = max(one.not_valid_before_utc for one in both)
+    leaf = content.leaf.certificate.not_valid_after_utc
+    last_third = leaf - policy.lifetimes.leaf * (1 / 3 + policy.early)
+    return begins, min(last_third, *(one.not_valid_after_utc for one in both))
 
 
 def carry_out(

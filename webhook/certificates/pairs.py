@@ -2,7 +2,7 @@
 
 import ipaddress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TypeVar
 
 from cryptography import x509
@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from mpijob_elastic import names
+from webhook.certificates.messages import Lifetimes
 
 E = TypeVar("E", bound=x509.ExtensionType)
 
@@ -25,20 +26,6 @@ E = TypeVar("E", bound=x509.ExtensionType)
 _CURVES = frozenset({ec.SECP256R1.name, ec.SECP384R1.name})
 
 AUTHORITY_NAME = f"{names.WEBHOOK}-ca-"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Lifetimes:
-    """The lifetimes of certificates.
-
-    A CA lives more than three times as long as a leaf. So the last leaf that the CA signs is not
-    due at once, and the CA's successor is trusted before the successor signs.
-    """
-
-    authority: timedelta = timedelta(days=365)
-    leaf: timedelta = timedelta(days=90)
-    #: How far in the past certificates begin, for peers with slow clocks.
-    backdate: timedelta = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,14 +187,6 @@ def _builder(
 
 def _name(common: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
-
-
-def canonical(host: str) -> str:
-    """Return a host as a certificate gives it back.
-
-    An address gets the short form of IPv6; another name stays as it is.
-    """
-    return str(_general(host).value)
 
 
 def _general(host: str) -> x509.GeneralName:

@@ -1,4 +1,4 @@
-"""Every few seconds, look at Secret, caBundles and served certificate; safely make them agree."""
+"""Look at Secret, caBundles and served certificate until they agree, and safely make them agree."""
 
 import asyncio
 import logging
@@ -12,6 +12,7 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.writer import ApiWriter
 from webhook.certificates import decision, pairs, shared
 from webhook.certificates.decision import CertificatePolicy, Content, RotationAction, Trust
+from webhook.certificates.messages import Rest, RotationNews, Timing
 from webhook.certificates.serving import Serving
 
 # More than a look can need (BEGIN, then nothing), but no endless race with another writer of the
@@ -19,16 +20,6 @@ from webhook.certificates.serving import Serving
 MOST_STEPS = 8
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Timing:
-    """Times in seconds."""
-
-    #: Between two looks.
-    look_every: float = 10.0
-    #: How long bundles must have carried a CA before it counts as trusted.
-    settled: float = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,43 +45,70 @@ class Rotation:
     policy: CertificatePolicy
     timing: Timing
     clocks: Clocks
+    #: Called by `run` with what is new.
+    tell: Callable[[RotationNews], None] = lambda _: None
     #: See `Content.secret_path`.
     secret_path: str = field(default="", init=False)
+    #: Set by a look that found nothing to do.
+    rest: Rest | None = field(default=None, init=False)
     _trust: Trust = field(default_factory=Trust, init=False)
 
     async def run(self) -> None:
-        """Look until cancelled; if the API server does not answer, the next look asks again."""
-        while True:
+        """Look until there is nothing to do; if the API server does not answer, look again.
+
+        Everything new is told after the look that found it.
+        """
+        told = RotationNews(served=self.serving.pair)
+        while self.rest is None:
             try:
                 await self.look()
             except errors.KubeError as error:
                 _log.warning("certificates not checked: %s", error)
-            await asyncio.sleep(self.timing.look_every)
+            news = RotationNews(
+                served=self.serving.pair, secret_path=self.secret_path, rest=self.rest
+            )
+            if news != told:
+                self.tell(news)
+                told = news
+            if self.rest is None:
+                await asyncio.sleep(self.timing.look_every)
 
     async def look(self) -> None:
         """Take one look, in the order of the package's rules. Raises `errors.KubeError`."""
+        self.rest = None
         registered = await shared.registered(self.client)
         self._trust = self._trust.seen(shared.carried(registered), at=self.clocks.monotonic())
-        content = await self._settle()
+        content, version = await self._settle()
+        written = 0
         try:
             self.secret_path = content.secret_path
             bundle = pairs.bundle(content.trusted)
-            if written := await shared.distribute(
+            written = await shared.distribute(
                 self.client, registered, bundle, secret_path=self.secret_path
-            ):
+            )
+            if written:
                 _log.info(
                     "the caBundle is put right in %s: %d authorities", written, len(content.trusted)
                 )
         finally:
             self._serve(content)
+        if not written:
+            self.rest = self._rest(content, [version, *shared.versions(registered)])
 
-    async def _settle(self) -> Content:
+    def _rest(self, content: Content, versions: list[str]) -> Rest | None:
+        """Return that there is nothing to do; None while a certificate waits to be trusted."""
+        if content.leaf is None or content.leaf.certificate != self.serving.certificate:
+            return None
+        since, until = decision.lull(content, self.policy)
+        return Rest(versions=versions, since=since.timestamp(), until=until.timestamp())
+
+    async def _settle(self) -> tuple[Content, str]:
         for _ in range(MOST_STEPS):
             content, version = await shared.read(self.client, namespace=self.namespace)
             now = self.clocks.wall()
             step = decision.next_step(content, self.policy, now=now)
             if step is None:
-                return content
+                return content, version
             # The bundles are read after a loss was noticed: an earlier look may be from before the
             # lost CA was distributed.
             found = (

@@ -1,93 +1,43 @@
-"""The served certificate, replaced without a restart, and the files in which cert-manager puts it.
-
-The server listens with a context without a certificate. At each handshake that context hands over
-to the current context, which never changes. So a pair that does not load leaves the old pair in
-place, and open connections go on.
-"""
+"""Certificates that are read before they are served, from a Secret or from cert-manager's files."""
 
 import asyncio
 import logging
-import os
-import ssl
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 
 from cryptography import x509
 
-from webhook.certificates import pairs
+from webhook.certificates.handshakes import Handshakes, Unusable
+from webhook.certificates.messages import ServedPair
 
 _log = logging.getLogger(__name__)
 
 
-class Unusable(ValueError):
-    """A certificate and key that TLS does not accept; the text says why."""
-
-
-class Serving:
-    """The served certificate.
-
-    `context` is for the listener; `certificate` is None before the first `load`.
-    """
+class Serving(Handshakes):
+    """The served certificate, which is read; `certificate` is None before the first `load`."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.certificate: x509.Certificate | None = None
-        self._current: ssl.SSLContext | None = None
-        self.context = _context()
-        self.context.sni_callback = self._hand_over
 
-    def load(self, certificates: bytes, key: bytes) -> None:
-        """Serve this pair from the next handshake on (PEM, leaf first).
+    def load(self, certificates: bytes, key: bytes) -> ServedPair:
+        """Serve this pair from the next handshake on (PEM, leaf first), and return it.
 
         Raises `Unusable`; then the old pair stays.
         """
-        context = _context()
         try:
-            _load(context, certificates + b"\n" + key)
-            self.certificate = x509.load_pem_x509_certificate(certificates)
-        except (ssl.SSLError, ValueError) as error:
+            certificate = x509.load_pem_x509_certificate(certificates)
+        except ValueError as error:
             raise Unusable(f"the certificate and key cannot be served: {error}") from error
-        self._current = context
-        _log.info("serving a new certificate until %s", self.certificate.not_valid_after_utc)
-
-    def valid(self, *, now: datetime) -> bool:
-        """Return True if the served certificate is valid now."""
-        return self.certificate is not None and not pairs.fault(self.certificate, now=now)
-
-    def expires_at(self) -> float:
-        """Return the expiry of the served certificate, in seconds since the epoch.
-
-        It is 0 before there is one.
-        """
-        return self.certificate.not_valid_after_utc.timestamp() if self.certificate else 0.0
-
-    def _hand_over(
-        self, connection: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _context: ssl.SSLContext
-    ) -> int | None:
-        if self._current is None:
-            return ssl.ALERT_DESCRIPTION_INTERNAL_ERROR
-        connection.context = self._current
-        return None
-
-
-def _context() -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    return context
-
-
-def _load(context: ssl.SSLContext, pem: bytes) -> None:
-    # The ssl module reads only files. This file is in memory: the key reaches no disk, and the root
-    # may be read-only.
-    descriptor = os.memfd_create("certificate")
-    try:
-        with os.fdopen(descriptor, "wb", closefd=False) as file:
-            file.write(pem)
-        # A wrong password, in place of the prompt on the terminal that an encrypted key would
-        # cause.
-        context.load_cert_chain(f"/proc/self/fd/{descriptor}", password=b"")
-    finally:
-        os.close(descriptor)
+        pair = ServedPair(
+            certificates=certificates,
+            key=key,
+            not_before=certificate.not_valid_before_utc.timestamp(),
+            not_after=certificate.not_valid_after_utc.timestamp(),
+        )
+        self.put(pair)
+        self.certificate = certificate
+        return pair
 
 
 @dataclass(kw_only=True)
@@ -121,6 +71,7 @@ class Files:
             )
             if found != self._last:
                 self._last = found
-                self.serving.load(*found)
+                pair = self.serving.load(*found)
+                _log.info("serving a new certificate until %s", pair.until)
         except (OSError, Unusable) as error:
             _log.warning("certificate files in %s not used: %s", self.directory, error)

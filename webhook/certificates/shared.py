@@ -14,9 +14,10 @@ from cryptography import x509
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader
-from mpijob_elastic.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Resource
+from mpijob_elastic.kube.resources import SECRETS, Resource
 from mpijob_elastic.kube.writer import JSON_PATCH, MERGE_PATCH, ApiWriter
 from webhook.certificates import pairs
+from webhook.certificates.apart import CONFIGURATIONS
 from webhook.certificates.decision import Content
 
 
@@ -106,10 +107,18 @@ async def write(client: ApiWriter, wanted: Content, *, version: str, namespace: 
 async def registered(client: ApiReader) -> dict[Resource, Configuration]:
     """Return our webhook configurations that exist. Raises as `ApiReader` does."""
     found = {}
-    for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
+    for resource in CONFIGURATIONS:
         if body := await client.find(resource.path(name=names.WEBHOOK_CONFIGURATION)):
             found[resource] = msgspec.json.decode(body, type=Configuration)
     return found
+
+
+def versions(found: Mapping[Resource, Configuration]) -> list[str]:
+    """Return the version of each of our configurations, "" for one that does not exist."""
+    return [
+        found[resource].metadata.resource_version if resource in found else ""
+        for resource in CONFIGURATIONS
+    ]
 
 
 def carried(found: Mapping[Resource, Configuration]) -> list[tuple[x509.Certificate, ...]]:

@@ -1,13 +1,9 @@
 """`mpijob-elastic controller`: a process that runs in the cluster."""
 
-import asyncio
-import socket
 from typing import Annotated
-from uuid import uuid4
 
 import typer
 
-from mpijob_elastic import telemetry
 from mpijob_elastic.cli import work
 from mpijob_elastic.cli.options import (
     Context,
@@ -17,6 +13,7 @@ from mpijob_elastic.cli.options import (
     Kubeconfig,
     Level,
 )
+from mpijob_elastic.services.plain_options import Misuse
 
 
 def controller(
@@ -63,25 +60,20 @@ def controller(
 
     Example: `mpijob-elastic controller --kubeconfig ~/.kube/config --log-format console`
     """
-    telemetry.configure_logs(log_format=log_format, level=log_level)
     try:
-        signs = work.capabilities.node_signs(
-            more=disruption_sign or (), ignored=ignore_disruption_sign or ()
+        work.controller_service.run(
+            kubeconfig=kubeconfig,
+            context=context,
+            jobs_namespace=jobs_namespace,
+            health_port=health_port,
+            health_host=health_host,
+            workers=workers,
+            node_watch=node_watch,
+            disruption_sign=disruption_sign,
+            ignore_disruption_sign=ignore_disruption_sign,
+            component=component,
+            log_format=log_format,
+            log_level=log_level,
         )
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
-    if unknown := {*(component or ())}.difference(work.live.OPTIONS):
-        known = ", ".join(work.live.OPTIONS)
-        raise typer.BadParameter(f"{min(unknown)}: there is only {known}", param_hint="--component")
-    settings = work.process.ControllerSettings(
-        identity=f"{socket.gethostname()}_{uuid4().hex[:12]}",
-        kubeconfig=kubeconfig,
-        context=context,
-        jobs_namespaces=tuple(jobs_namespace or ()),
-        workers=workers,
-        signs=signs if node_watch else None,
-        components=tuple(component or ()),
-        health_host=health_host,
-        health_port=health_port,
-    )
-    asyncio.run(work.process.run(settings))
+    except Misuse as error:
+        raise typer.BadParameter(str(error), param_hint=error.option or None) from None

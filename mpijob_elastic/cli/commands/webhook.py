@@ -1,12 +1,11 @@
 """`mpijob-elastic webhook`: a process that runs in the cluster."""
 
-import asyncio
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mpijob_elastic import names, telemetry
+from mpijob_elastic import names
 from mpijob_elastic.cli import work
 from mpijob_elastic.cli.options import (
     Context,
@@ -60,18 +59,18 @@ def webhook(
 
     Example: `mpijob-elastic webhook --kubeconfig ~/.kube/config --log-format console`
     """
-    telemetry.configure_logs(log_format=log_format, level=log_level)
-    settings = work.webhook.WebhookSettings(
+    work.webhook_service.run(
+        kubeconfig=kubeconfig,
+        context=context,
         host=host,
         port=port,
         health_port=health_port,
         namespace=namespace,
-        extra_sans=frozenset(extra_san or ()),
+        extra_san=extra_san,
         certificate_directory=certificate_directory,
-        jobs_namespaces=tuple(jobs_namespace or ()),
-        restores_labels=template_labels,
-        kubeconfig=kubeconfig,
-        context=context,
+        jobs_namespace=jobs_namespace,
+        template_labels=template_labels,
         drain_seconds=drain_seconds,
+        log_format=log_format,
+        log_level=log_level,
     )
-    asyncio.run(work.webhook.serve(settings))

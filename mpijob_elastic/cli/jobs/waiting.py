@@ -32,7 +32,8 @@ from mpijob_elastic.diagnosis.facts import Explanation, Facts, Level, WorkerFind
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model import phrases
-from mpijob_elastic.telemetry.terminal import printable, say
+from mpijob_elastic.telemetry.escapes import printable
+from mpijob_elastic.telemetry.terminal import say
 
 THERE = frozenset({Level.FINE, Level.UNKNOWN})
 # Seconds between two looks, and the number of workers that lengthens this pause by a second.

@@ -17,7 +17,8 @@ from mpijob_elastic.cli.jobs.live import follow
 from mpijob_elastic.cli.jobs.report import MISSING, JobReport, shown
 from mpijob_elastic.cli.jobs.snapshot import Selection, Snapshot
 from mpijob_elastic.cli.target import Where
-from mpijob_elastic.telemetry.terminal import printable, say
+from mpijob_elastic.telemetry.escapes import printable
+from mpijob_elastic.telemetry.terminal import say
 
 # Takes a report and the changes since the report before it.
 Show = Callable[[JobReport, list[str]], None]

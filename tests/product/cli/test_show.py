@@ -15,7 +15,7 @@ from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import explain, report, show, snapshot, table
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.kube import errors, kubectl_yaml
-from mpijob_elastic.telemetry.terminal import printable
+from mpijob_elastic.telemetry.escapes import printable
 from tests.product.cli import worlds
 from tests.product.cli.cluster import Answers, Commands, forbidden, serving, status
 

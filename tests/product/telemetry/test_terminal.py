@@ -12,7 +12,8 @@ from rich.console import Console
 
 from mpijob_elastic import telemetry
 from mpijob_elastic.cli.jobs.watch import LivePage
-from mpijob_elastic.telemetry.terminal import printable, say
+from mpijob_elastic.telemetry.escapes import printable
+from mpijob_elastic.telemetry.terminal import say
 from tests.product.cli import worlds
 
 # Clears the screen; the same with one character; turns a line around; ends the line; a bell; half a

@@ -2,14 +2,18 @@
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
+from lab.errors import LabError
 from lab.kubeconfig import Server, write_token_kubeconfig
 from lab.pod_access import pods_work, with_service_account, write_service_account
 from lab.processes import spawn
@@ -58,6 +62,45 @@ def test_a_process_sees_them_alone(tmp_path: Path, kubeconfig: Path) -> None:
     assert told["files"] == {"token": "the-token", "ca.crt": "the authority", "namespace": "n"}
     assert (told["pid"], told["in"]) == (process.pid, str(Path.cwd()))
     assert SERVICE_ACCOUNT.exists() == before
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not pods_work(), reason="only root may run a process as another user"
+)
+def test_a_user_who_is_not_root_sees_them_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    another_user = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+    if subprocess.run([*another_user, "unshare", "--user", "true"], check=False).returncode:
+        pytest.skip("this machine lets only root make namespaces")
+    # pytest's own folders are closed to other users.
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        for name in ("token", "ca.crt", "namespace"):
+            (Path(folder) / name).write_text(name)
+        monkeypatch.chdir("/")
+        monkeypatch.setattr(os, "geteuid", lambda: 65534)
+        reads = with_service_account(Path(folder), "cat", f"{SERVICE_ACCOUNT}/token")
+        done = subprocess.run([*another_user, *reads], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("token", "")
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("unshare", "unshare is missing (package util-linux)"),
+        ("mount", "be root, or allow user namespaces"),
+    ],
+)
+def test_where_nothing_can_be_mounted_it_says_what_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, said: str
+) -> None:
+    for name in {"unshare", "setpriv", "mount"} - {program}:
+        (tmp_path / name).symlink_to(shutil.which(name) or "/bin/false")
+    if program == "mount":
+        (tmp_path / "mount").symlink_to("/bin/false")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert not pods_work()
+    with pytest.raises(LabError, match=re.escape(said)):
+        with_service_account(tmp_path, "true")
 
 
 @pytest.mark.skipif(not pods_work(), reason="this machine lets us mount nothing")

@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 from webhook.certificates import pairs
 from webhook.certificates.decision import CertificatePolicy, Content
-from webhook.certificates.pairs import Lifetimes, Pair
+from webhook.certificates.messages import Lifetimes
+from webhook.certificates.pairs import Pair
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -21,8 +21,8 @@ from tests.doubles.direct import DirectClient, Sent
 from tests.product.webhook.certificates.material import HOST, NOON
 from webhook.certificates import pairs
 from webhook.certificates.decision import CertificatePolicy, Content
-from webhook.certificates.pairs import Lifetimes
-from webhook.certificates.rotation import Clocks, Rotation, Timing
+from webhook.certificates.messages import Lifetimes, Timing
+from webhook.certificates.rotation import Clocks, Rotation
 from webhook.certificates.serving import Serving
 
 # A look is due every 10 s. A certificate is renewed after 50 s, a CA replaced after 150 s; the next

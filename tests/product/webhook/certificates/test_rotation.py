@@ -18,7 +18,7 @@ from tests.product.webhook.certificates.replicas import (
     look,
 )
 from webhook.certificates import pairs
-from webhook.certificates.rotation import Timing
+from webhook.certificates.messages import Timing
 
 
 @pytest.fixture

@@ -18,8 +18,9 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from tests.product.webhook.certificates.material import DAY, HOST, authority, leaf
+from webhook.certificates.handshakes import Unusable
 from webhook.certificates.pairs import Pair
-from webhook.certificates.serving import Files, Serving, Unusable
+from webhook.certificates.serving import Files, Serving
 
 NOW = datetime.now(UTC)
 CA = authority(now=NOW)

@@ -1,0 +1,198 @@
+"""The process that rotates certificates runs while there is work, and the webhook serves what it says."""
+
+import asyncio
+from asyncio.subprocess import Process
+from base64 import b64decode
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpijob_elastic.kube.client import connect
+from tests.doubles.api import TinyApi
+from tests.product.webhook.certificates.material import DAY, HOST, LIFETIMES, NOON, POLICY, healthy
+from tests.product.webhook.certificates.replicas import (
+    CONFIGURATIONS,
+    SECRET,
+    Replica,
+    World,
+    configuration,
+    look,
+)
+from webhook.certificates import decision
+from webhook.certificates.apart import RotationApart
+from webhook.certificates.handshakes import Handshakes
+from webhook.certificates.messages import Lifetimes, Order, Timing
+
+CONTENT = healthy()
+BEGIN, END = decision.lull(CONTENT, POLICY)
+
+
+@given(share=st.floats(0, 1, exclude_max=True))
+def test_nothing_is_due_before_the_lull_is_over(share: float) -> None:
+    assert decision.next_step(CONTENT, POLICY, now=BEGIN + share * (END - BEGIN)) is None
+
+
+@pytest.mark.parametrize("at", [BEGIN - timedelta(seconds=1), END + timedelta(seconds=1)])
+def test_something_is_due_before_and_after_it(at: datetime) -> None:
+    assert decision.next_step(CONTENT, POLICY, now=at) is not None
+
+
+def test_a_lull_ends_with_the_last_third_of_the_certificate() -> None:
+    assert (NOON - LIFETIMES.backdate, NOON + 4 * DAY) == (BEGIN, END)
+
+
+def test_a_look_that_writes_is_not_at_rest_and_the_next_says_what_it_read() -> None:
+    world = World()
+    replica = Replica(world)
+    look(world, replica)
+    assert replica.rotation.rest is None
+    look(world, replica)
+    rest = replica.rotation.rest
+    assert rest is not None
+    stored = [
+        world.api.objects[path]["metadata"]["resourceVersion"] for path in (SECRET, *CONFIGURATIONS)
+    ]
+    assert list(rest.versions) == stored
+    del world.api.objects[CONFIGURATIONS[0]]
+    look(world, replica)
+    assert replica.rotation.rest is not None
+    assert list(replica.rotation.rest.versions) == [stored[0], "", stored[2]]
+
+
+def test_it_is_not_at_rest_while_a_certificate_waits_to_be_trusted() -> None:
+    world = World()
+    one, two = Replica(world), Replica(world)
+    for _ in range(2):
+        look(world, one)
+        look(world, two)
+    del world.api.objects[SECRET]
+    look(world, one)
+    look(world, two)
+    assert two.rotation.rest is None
+    world.now += 10
+    look(world, two)
+    assert two.rotation.rest is not None
+
+
+class Apart:
+    """A webhook's rotation on an API server over HTTP, and the processes that it has started."""
+
+    def __init__(self, api: TinyApi, rotation: RotationApart, processes: list[Process]) -> None:
+        self.api, self.rotation, self.processes = api, rotation, processes
+
+    @property
+    def pair(self) -> Any:
+        return self.rotation.handshakes.pair
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(60):
+            while not holds():
+                await asyncio.sleep(0.01)
+
+    async def rest(self) -> None:
+        """Wait until no process runs, and the pair in the Secret is served."""
+        await self.until(lambda: all(each.returncode is not None for each in self.processes))
+        assert self.pair.certificates == self.stored("tls.crt")
+
+    def stored(self, key: str) -> bytes:
+        return b64decode(self.api.objects[SECRET]["data"][key])
+
+
+@asynccontextmanager
+async def apart(
+    monkeypatch: pytest.MonkeyPatch, *, timing: Timing, lifetimes: Lifetimes
+) -> AsyncIterator[Apart]:
+    processes = list[Process]()
+    start = asyncio.create_subprocess_exec
+
+    async def noted(*words: Any, **options: Any) -> Process:
+        processes.append(await start(*words, **options))
+        return processes[-1]
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", noted)
+    async with (
+        TinyApi() as api,
+        await connect(user_agent="test", kubeconfig=api.kubeconfig) as client,
+    ):
+        for hooks, path in enumerate(CONFIGURATIONS, start=1):
+            api.put(path, configuration(hooks))
+        order = Order(
+            namespace="mpijob-elastic",
+            hosts=[HOST],
+            lifetimes=lifetimes,
+            timing=timing,
+            early=0.0,
+            kubeconfig=str(api.kubeconfig),
+        )
+        rotation = RotationApart(
+            client=client, handshakes=Handshakes(), order=order, wall=lambda: datetime.now(UTC)
+        )
+        running = asyncio.create_task(rotation.run())
+        try:
+            yield Apart(api, rotation, processes)
+        finally:
+            running.cancel()
+            await asyncio.wait({running})
+        assert all(each.returncode is not None for each in processes), "one outlives the webhook"
+
+
+async def test_it_runs_again_only_when_something_has_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    timing = Timing(look_every=0.1, settled=0.1)
+    async with apart(monkeypatch, timing=timing, lifetimes=Lifetimes()) as webhook:
+        await webhook.until(lambda: webhook.pair is not None)
+        await webhook.rest()
+        assert webhook.rotation.secret_path.startswith("/evict/")
+        await asyncio.sleep(1)
+        assert len(webhook.processes) == 1, "there was no work"
+
+        before = webhook.api.objects[CONFIGURATIONS[0]]["webhooks"]
+        webhook.api.put(CONFIGURATIONS[0], configuration(1))
+        await webhook.until(lambda: webhook.api.objects[CONFIGURATIONS[0]]["webhooks"] == before)
+        await webhook.rest()
+        assert len(webhook.processes) == 2
+
+
+async def test_a_lost_authority_is_replaced_but_its_certificate_served_until_the_next_is_trusted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    timing = Timing(look_every=0.1, settled=2.0)
+    async with apart(monkeypatch, timing=timing, lifetimes=Lifetimes()) as webhook:
+        await webhook.until(lambda: webhook.pair is not None)
+        await webhook.rest()
+        old, path = webhook.pair, webhook.rotation.secret_path
+        del webhook.api.objects[SECRET]
+        await webhook.until(lambda: SECRET in webhook.api.objects)
+        assert webhook.stored("tls.crt") != old.certificates
+        began = asyncio.get_running_loop().time()
+        await webhook.until(lambda: webhook.rotation.secret_path != path)
+        assert webhook.pair == old
+        await webhook.until(lambda: webhook.pair != old)
+        assert asyncio.get_running_loop().time() - began > timing.settled / 2
+        await webhook.rest()
+
+
+async def test_a_certificate_is_renewed_in_its_last_third(monkeypatch: pytest.MonkeyPatch) -> None:
+    brief = Lifetimes(authority=timedelta(hours=1), leaf=timedelta(seconds=9))
+    timing = Timing(look_every=0.1, settled=0.1)
+    async with apart(monkeypatch, timing=timing, lifetimes=brief) as webhook:
+        await webhook.until(lambda: webhook.pair is not None)
+        first = webhook.pair
+        await webhook.until(lambda: webhook.pair != first)
+        assert webhook.stored("tls.crt") == webhook.pair.certificates
+
+
+async def test_a_process_that_fails_runs_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("webhook.certificates.apart._PROCESS", "webhook.no_such_module")
+    timing = Timing(look_every=0.1, settled=0.1)
+    async with apart(monkeypatch, timing=timing, lifetimes=Lifetimes()) as webhook:
+        await webhook.until(lambda: len(webhook.processes) > 1)
+    assert "certificates not checked: their process ended with 1" in caplog.messages
