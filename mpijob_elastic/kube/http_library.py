@@ -2,8 +2,7 @@
 
 aiohttp makes two TLS contexts when it is imported, and reads all of the machine's certificate
 authorities for each: 35 ms and 3 MiB. Every connection has a context of its own (`Access.tls`).
-What would use one of aiohttp's all the same trusts nobody. The lists of frozenlist are short and
-seldom used, and its compiled half takes 1 MiB.
+What would use one of aiohttp's all the same trusts nobody.
 
 A process that is to do without all this imports this module before any other that imports aiohttp.
 """
@@ -17,7 +16,6 @@ _VARIABLES = {
     # (https://docs.openssl.org/3.0/man3/SSL_CTX_load_verify_locations/).
     "SSL_CERT_FILE": os.devnull,
     "SSL_CERT_DIR": os.devnull,
-    "FROZENLIST_NO_EXTENSIONS": "1",
 }
 
 

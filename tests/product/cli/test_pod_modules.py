@@ -42,8 +42,6 @@ UNUSED = {
     "pydantic",
     # Of the webhook's, what makes and reads certificates runs in a process of its own.
     "cryptography",
-    # The compiled half of a library of short lists.
-    "frozenlist._frozenlist",
     "kubernetes",
     "aiohttp_retry",
     "certifi",
