@@ -64,20 +64,30 @@ def test_a_worker_whose_start_hook_hangs_is_not_listed_and_goes_at_once(
     cluster: Cluster, namespace: str, operator: Operator, elastic: Controller
 ) -> None:
     here = ("--namespace", namespace)
-    hook = {"postStart": {"exec": {"command": ["sleep", str(ENDLESS)]}}}
+    hangs = f"case $HOSTNAME in {STAYS}) ;; *) sleep {ENDLESS} ;; esac"
+    hook = {"postStart": {"exec": {"command": ["sh", "-c", hangs]}}}
     manifest = made("10m", lifecycle=hook)
+    manifest["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 1
     cluster.kubectl("create", "-f", "-", *here, stdin=json.dumps(manifest))
-    started = ("get", "pod", LEAVES, *here, "-o", "jsonpath={.spec.nodeName}", "--ignore-not-found")
-    until("it has a node", lambda: cluster.kubectl(*started) or None)
+    launcher = ("get", "pod/train-launcher", "--ignore-not-found", "-o", "name", *here)
+    until("the operator creates the launcher", lambda: cluster.kubectl(*launcher) or None)
+    await_phase(cluster, namespace, "train-launcher", "Running")
+    _scale(cluster, namespace, 2)
+    events = ("get", "events", f"--field-selector=involvedObject.name={LEAVES}", *here)
+    until("its hook runs", lambda: "Started container" in cluster.kubectl(*events) or None)
     _scale_in(cluster, namespace)
     config = ("get", "configmap", "train-config", *here, "-o", "jsonpath={.data}")
     assert f"echo {LEAVES}" not in cluster.kubectl(*config)
 
 
+def _scale(cluster: Cluster, namespace: str, size: int) -> None:
+    patch = {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": size}}}}
+    here = ("--namespace", namespace)
+    cluster.kubectl("patch", "mpijob", "train", "--type=merge", "-p", json.dumps(patch), *here)
+
+
 def _scale_in(cluster: Cluster, namespace: str) -> None:
     """Edit 2→1, and wait until the second worker is gone."""
-    here = ("--namespace", namespace)
-    patch = {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 1}}}}
-    cluster.kubectl("patch", "mpijob", "train", "--type=merge", "-p", json.dumps(patch), *here)
-    there = ("get", "pod", LEAVES, "--ignore-not-found", "-o", "name", *here)
+    _scale(cluster, namespace, 1)
+    there = ("get", "pod", LEAVES, "--ignore-not-found", "-o", "name", "--namespace", namespace)
     until("the surplus worker is gone", lambda: None if cluster.kubectl(*there) else True)
