@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from bench import report
-from bench.parts import events, probes, real, scale, slow, spot, throughput, webhook
+from bench.parts import cold, events, probes, real, scale, slow, spot, throughput, webhook
 from bench.parts.context import TROUBLE, Findings, Setting
 from bench.report import Report
 from bench.sides import Peer
@@ -35,6 +35,7 @@ class What(StrEnum):
     PROBES = "probes"
     REAL = "real"
     SLOW = "slow"
+    COLD = "cold"
     SPOT = "spot"
 
 
@@ -47,6 +48,7 @@ _PARTS: Mapping[What, Sequence[Part]] = {
     What.PROBES: [probes.run],
     What.REAL: [real.run],
     What.SLOW: [slow.run],
+    What.COLD: [cold.run],
 }
 _HELP = """Measure, and show beside each figure its target and whether it was met.
 
@@ -59,6 +61,7 @@ _HELP = """Measure, and show beside each figure its target and whether it was me
   probes      the CPU of looks into workers, by turns with the build before lines of progress; needs no lab
   real        resize a job that really trains, 2→3→1→3→4→2, on a real node (needs root)
   slow        change the size of such a job while its ranks start slowly (needs root)
+  cold        add a worker to such a job on a node that reads slowly, by turns with and without a startupProbe (needs root)
   spot        play a trace of machines that are taken away to a static job, to v0.3.0 and to us
 """
 _EPILOG = """\b

@@ -298,12 +298,15 @@ class Story(JobView):
         )
         return view.shown(at=NOW - ago + told)
 
-    def drained(self, *indices: int, after: float = 5.0, busy_seen: bool = False) -> Self:
+    def drained(
+        self, *indices: int, after: float = 5.0, busy_seen: bool = False, in_doubt: bool = False
+    ) -> Self:
         """These workers were seen empty so many seconds after they left the list, and last looked at then."""
         view = self
         for index in indices:
             at = self.memory.left[names.worker(JOB, index)].at + after
-            view = view.pod(index, probe=Probe(busy_seen=busy_seen, idle_at=at, asked_at=at))
+            last = Probe(busy_seen=busy_seen, in_doubt=in_doubt, idle_at=at, asked_at=at)
+            view = view.pod(index, probe=last)
         return view
 
 

@@ -56,14 +56,14 @@ async def run(setting: Setting) -> Findings:
 
 
 @contextmanager
-def real_node(setting: Setting) -> Iterator[Cluster]:
-    """Start a control plane with a real node that has the images of training jobs.
+def real_node(setting: Setting, *, nodes: int = 1) -> Iterator[Cluster]:
+    """Start a control plane with real nodes that have the images of training jobs.
 
     Raises LabError if no real node is possible.
     """
     requirements.check()
     with Cluster.start(
-        name=f"bench-{os.getpid()}", options=Options(nodes=0, real_nodes=1), say=setting.say
+        name=f"bench-{os.getpid()}", options=Options(nodes=0, real_nodes=nodes), say=setting.say
     ) as cluster:
         load_image(cluster, setting.say)
         cluster.load_image(build.ensure(delivery.NAME, setting.say))

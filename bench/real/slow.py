@@ -1,10 +1,10 @@
 """Change the size of a job twice while ranks start slowly, so that Horovod's driver can lose the second change."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.real.transcript import ENVIRONMENT, LIMIT, POLL, REST
+from bench.real.transcript import ENVIRONMENT, LIMIT, REST, within
 from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.training.job import NAME, TrainingJob, slow, workers
@@ -43,7 +43,7 @@ def run(cluster: Cluster, namespace: str) -> SlowRound:
     job = TrainingJob(cluster=cluster, namespace=namespace)
     begin = TWICE[0][0]
     job.create(ENVIRONMENT, manifest=slow(begin, seconds=START))
-    if not _within(lambda: first_with(job.log().steps, size=begin, since=0) is not None):
+    if not within(lambda: first_with(job.log().steps, size=begin, since=0) is not None):
         raise LabError(f"training did not begin within {LIMIT:.0f} s.")
     changes = [_twice(job, *sizes) for sizes in TWICE]
     log = job.log()
@@ -54,7 +54,7 @@ def run(cluster: Cluster, namespace: str) -> SlowRound:
 def _twice(job: TrainingJob, begin: int, first: int, then: int) -> Second:
     launched = len(job.log().launched)
     job.edit(first)
-    _within(lambda: len(job.log().launched) > launched)
+    within(lambda: len(job.log().launched) > launched)
     edited = time.time()
     job.edit(then)
 
@@ -65,7 +65,7 @@ def _twice(job: TrainingJob, begin: int, first: int, then: int) -> Second:
     def settled() -> bool:
         return trained() is not None and set(job.pods()) == _pods(then)
 
-    is_settled = _within(settled)
+    is_settled = within(settled)
     after = time.time() - edited if is_settled else None
     time.sleep(REST)
     return Second(title=f"{begin}→{first}→{then}", trained=trained(), settled=after)
@@ -73,13 +73,3 @@ def _twice(job: TrainingJob, begin: int, first: int, then: int) -> Second:
 
 def _pods(size: int) -> set[str]:
     return {*workers(size), names.launcher(NAME)}
-
-
-def _within(condition: Callable[[], bool]) -> bool:
-    """Wait, and tell whether it happened."""
-    deadline = time.monotonic() + LIMIT
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(POLL)
-    return True

@@ -81,6 +81,28 @@ def run(cluster: Cluster, namespace: str) -> Round:
     return Round(courses=courses, killed=killed, blacklisted=len(told.blacklisted))
 
 
+def edit(job: TrainingJob, size: int) -> float:
+    """Edit the size, and return when the API server received that, in seconds since the epoch."""
+    tail = Tail(job.cluster.audit_log)
+    job.edit(size)
+    edits = [
+        write
+        for write in tail.writes()
+        if write.resource == "mpijobs" and write.agent.startswith("kubectl")
+    ]
+    return edits[0].received
+
+
+def within(condition: Callable[[], bool]) -> bool:
+    """Wait, and tell whether it happened."""
+    deadline = time.monotonic() + LIMIT
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(POLL)
+    return True
+
+
 def _change(
     job: TrainingJob,
     old: int,
@@ -90,13 +112,7 @@ def _change(
     held: Allocated,
 ) -> Course:
     tail = Tail(job.cluster.audit_log)
-    job.edit(new)
-    edits = [
-        write
-        for write in tail.writes()
-        if write.resource == "mpijobs" and write.agent.startswith("kubectl")
-    ]
-    edited = edits[0].received
+    edited = edit(job, new)
 
     def now() -> Course:
         writes = [write for write in tail.writes() if write.namespace == job.namespace]
@@ -125,11 +141,8 @@ def _pods(size: int) -> set[str]:
 
 
 def _await(what: str, condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + LIMIT
-    while not condition():
-        if time.monotonic() > deadline:
-            raise LabError(f"this did not happen within {LIMIT:.0f} s: {what}.")
-        time.sleep(POLL)
+    if not within(condition):
+        raise LabError(f"this did not happen within {LIMIT:.0f} s: {what}.")
 
 
 @contextmanager

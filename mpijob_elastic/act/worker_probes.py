@@ -60,6 +60,8 @@ class _Look:
     occasion: str
     #: SCRIPT, TELL or END.
     script: str
+    #: `Worker.runs_commands`.
+    in_doubt: bool = False
     #: True for a published worker, False for a leaving worker.
     published: bool = False
 
@@ -104,6 +106,7 @@ class Prober(Looks[dict[str, tuple[str, Probe]]]):
                 containers=worker.containers,
                 occasion=view.config.occasion(worker.name) if view.config else "",
                 script=TELL if action.drained else SCRIPT,
+                in_doubt=worker.runs_commands,
                 published=action.published,
             )
             if look.occasion:
@@ -157,7 +160,7 @@ class Prober(Looks[dict[str, tuple[str, Probe]]]):
         occasion, before = pods.get(look.key, ("", Probe()))
         if occasion != look.occasion:
             return False
-        after = _with(before, outcome, asked_at=asked_at)
+        after = replace(_with(before, outcome, asked_at=asked_at), in_doubt=look.in_doubt)
         if line:
             after = replace(after, progress=line)
         pods[look.key] = occasion, after

@@ -87,6 +87,7 @@ def _findings(
         if size_stands:
             yield from size.doubts(about, about.workers)
         yield from _sidecars(job)
+        yield from _probes(job)
     elif asks and about.policy.enabled is not False:
         yield f"this job is not elastic: {_reason(job, about.launch)}"
     yield from _name(about)
@@ -300,6 +301,17 @@ def _sidecars(job: MPIJob) -> Iterator[str]:
         yield (
             f"workers have {len(workers)} containers and no spec.mainContainer: "
             f"ranks start in the first, {first}"
+        )
+
+
+def _probes(job: MPIJob) -> Iterator[str]:
+    """Yield a warning on a probe whose command a look into a worker takes for a rank."""
+    found = (container.command_probe for container in job.containers(names.ROLE_WORKER))
+    probe = next(filter(None, found), "")
+    if probe:
+        yield (
+            f"the {probe} of workers looks like a rank while its command runs: use httpGet, "
+            "tcpSocket or grpc"
         )
 
 

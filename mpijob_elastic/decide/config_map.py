@@ -130,7 +130,7 @@ def _may_be_unheard(state: JobState) -> bool:
         if was_looked_at and worker.pod.probe.idle_at is None:
             return True
     probes = [worker.pod.probe for worker in state.workers if worker.published]
-    return any(probe.idle_at is not None and not probe.busy_seen for probe in probes)
+    return any(probe.idle_at is not None and not probe.rank_seen for probe in probes)
 
 
 def _reminding(
@@ -238,7 +238,7 @@ def _change(state: JobState, config: Config, published: tuple[str, ...]) -> Writ
 def _has_unheard(state: JobState, published: Iterable[str]) -> bool:
     """Tell whether a worker that stays listed may still be without a rank."""
     probes = [state.by_name[pod].pod.probe for pod in published if pod in state.by_name]
-    unseen = [probe for probe in probes if not probe.busy_seen]
+    unseen = [probe for probe in probes if not probe.rank_seen]
     if state.now - state.view.memory.added_at < reminders.NEW_FOR:
         return unseen != []
     return any(probe.idle_at is not None for probe in unseen)

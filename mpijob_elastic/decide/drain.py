@@ -206,7 +206,7 @@ def _was_idle(probe: Probe, *, since: float, now: float) -> bool:
     """Tell whether a look that counts has found nothing, since the launcher knows of the drain."""
     if probe.idle_at is None:
         return False
-    quiet = QUIET_AFTER_BUSY if probe.busy_seen else QUIET_WITHOUT_BUSY
+    quiet = QUIET_AFTER_BUSY if probe.rank_seen else QUIET_WITHOUT_BUSY
     if probe.left:
         quiet = 0.0
     # A look that lies in the future was made before the clock was set back.

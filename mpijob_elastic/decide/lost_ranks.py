@@ -67,8 +67,9 @@ NEVER_TRAINED_AFTER = 600.0
 FEW_TRAIN_AFTER = 120.0
 
 # Seconds between two looks into a worker: LOOK_SELDOM while all is well, LOOK_SOON while the worker
-# is new or idle.
-LOOK_SELDOM = 30.0
+# is new or idle. A command of a kubelet in a worker, such as an exec probe, looks like a rank. It
+# begins every so many whole seconds, so looks every 30 s might meet it each time.
+LOOK_SELDOM = 31.3
 LOOK_SOON = 10.0
 # The longest pause between two looks into a worker that does not answer.
 PROBES_APART = 600.0

@@ -198,6 +198,6 @@ def _unused(state: JobState, shown_at: float) -> list[WorkerState]:
 
 def _is_unused(state: JobState, worker: WorkerState, shown_at: float) -> bool:
     probe = worker.pod.probe
-    if worker.pod.opaque or probe.busy_seen or probe.idle_at is None:
+    if worker.pod.opaque or probe.rank_seen or probe.idle_at is None:
         return False
     return shown_at + ANSWERED_AFTER <= probe.idle_at <= state.now

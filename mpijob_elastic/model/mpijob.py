@@ -47,7 +47,19 @@ class Container(Wire, frozen=True):
     args: list[str | None] | None = None
     env: list[EnvVar | None] | None = None
     resources: Resources | None = None
-    security_context: Any = None  # any value: the API server does not check templates
+    # Any values: the API server does not check templates.
+    security_context: Any = None
+    liveness_probe: Any = None
+    readiness_probe: Any = None
+
+    @property
+    def command_probe(self) -> str:
+        """The first probe that runs a command again and again; "" without one."""
+        probes = {"livenessProbe": self.liveness_probe, "readinessProbe": self.readiness_probe}
+        for name, probe in probes.items():
+            if isinstance(probe, dict) and probe.get("exec"):
+                return name
+        return ""
 
     def words(self) -> list[str]:
         """Return command and arguments as one list."""

@@ -148,6 +148,8 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     out_of_memory: bool = False
     #: True if a container has a preStop hook.
     pre_stop: bool = False
+    #: The containers in which the kubelet runs commands as long as they live.
+    probed_containers: tuple[str, ...] = ()
     #: The scheduling gates that hold it back from the scheduler.
     gates: tuple[str, ...] = ()
     #: True if a mark for the scheduler says that it starts together with other pods.
@@ -250,6 +252,8 @@ class Probe:
 
     #: True if the worker was seen busy at least once.
     busy_seen: bool = False
+    #: True if that may have been a command of the kubelet, such as an exec probe.
+    in_doubt: bool = False
     #: When it was last seen idle; None if never, or if it was seen busy later.
     idle_at: float | None = None
     #: Time of the last exec, whatever its result; 0 if there was none.
@@ -268,6 +272,11 @@ class Probe:
     told: bool = False
     #: The last line of progress that an exec has read; None without one.
     progress: ProgressLine | None = None
+
+    @cached_property
+    def rank_seen(self) -> bool:
+        """True if a rank was surely seen at least once."""
+        return self.busy_seen and not self.in_doubt
 
     @property
     def was_answered(self) -> bool:
@@ -351,6 +360,11 @@ class Worker:
         Its containers share their processes, or are too many.
         """
         return self.facts.shares_processes or len(self.containers) > MOST_CONTAINERS
+
+    @property
+    def runs_commands(self) -> bool:
+        """True if the kubelet runs commands in a container that may hold ranks."""
+        return not frozenset(self.facts.probed_containers).isdisjoint(self.containers)
 
     @cached_property
     def unscheduled(self) -> bool:

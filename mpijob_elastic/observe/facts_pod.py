@@ -14,6 +14,7 @@ from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model import bounds, policy
 from mpijob_elastic.model.json_parts import (
     Lifecycle,
+    LifecycleHook,
     Owned,
     SchedulingGate,
     SchedulingGroup,
@@ -119,11 +120,19 @@ class PodStatus(Wire, frozen=True):
     init_container_statuses: list[ContainerStatus] | None = None
 
 
+class ReportedProbe(Wire, frozen=True):
+    """A probe of a kubelet."""
+
+    exec: LifecycleHook | None = None
+
+
 class ReportedContainer(Wire, frozen=True):
     """A container; the JSON of what it runs is read only where it is needed."""
 
     name: str = ""
     lifecycle: Lifecycle | None = None
+    liveness_probe: ReportedProbe | None = None
+    readiness_probe: ReportedProbe | None = None
     command: msgspec.Raw = msgspec.Raw()
     args: msgspec.Raw = msgspec.Raw()
     env: msgspec.Raw = msgspec.Raw()
@@ -278,6 +287,7 @@ def _facts(pod: ReportedPod, *, groups: frozenset[str], marks: frozenset[str]) -
         shares_processes=bool(spec.share_process_namespace or spec.host_pid),
         out_of_memory=_was_out_of_memory(ended),
         pre_stop=_has_pre_stop(spec),
+        probed_containers=_probed(spec),
         gates=_gates(spec),
         grouped=_is_grouped(pod, spec, groups),
         marks=_marks(annotations, marks),
@@ -379,6 +389,19 @@ def _has_pre_stop(spec: ReportedSpec) -> bool:
     # A sidecar is an init container.
     containers = (*(spec.containers or ()), *(spec.init_containers or ()))
     return any(container.lifecycle and container.lifecycle.pre_stop for container in containers)
+
+
+def _probed(spec: ReportedSpec) -> tuple[str, ...]:
+    """Return the containers with a liveness or a readiness probe by exec.
+
+    A startup probe is over before the worker is listed.
+    """
+    found = []
+    for container in spec.containers or ():
+        probes = (container.liveness_probe, container.readiness_probe)
+        if any(probe and probe.exec for probe in probes):
+            found.append(shared(container.name))
+    return tuple(found)
 
 
 def _ready_at(conditions: Mapping[str, PodCondition], created_at: float) -> float | None:

@@ -129,6 +129,16 @@ async def test_where_ranks_may_be_in_two_containers_a_worker_is_idle_if_both_are
     assert (world.seen(), world.containers()) == (answer, asked)
 
 
+@pytest.mark.parametrize(("probed", "in_doubt"), [("main-1", True), ("sidecar", False)])
+async def test_what_runs_beside_commands_of_a_kubelet_may_be_no_rank(
+    world: World, probed: str, in_doubt: bool
+) -> None:
+    leaver = (but(LEAVER[0], probed_containers=(probed,)),)
+    world.says(second="busy")
+    await world.look(workers=leaver)
+    assert (world.seen().busy_seen, world.seen().rank_seen) == (True, not in_doubt)
+
+
 async def test_since_when_a_worker_is_idle_stays_until_something_runs(world: World) -> None:
     for at, word in ((NOW, "busy"), (NOW + 1, "idle"), (NOW + 9, "idle")):
         world.now = at

@@ -41,6 +41,14 @@ def good(*, sidecar: bool = False, labels: Object | None = None, **fields: Any) 
     return job
 
 
+def probed(**probes: Any) -> Object:
+    """A job whose workers have these probes."""
+    job = good()
+    worker = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
+    worker["containers"][0] |= probes
+    return job
+
+
 def plain(**fields: Any) -> Object:
     return good(command=PLAIN, **fields)
 
@@ -211,6 +219,28 @@ BY_CLEANING = "workers stay when this job has ended, but others get its quota; s
         ),
         pytest.param(
             good(sidecar=True), "2 containers and no spec.mainContainer:", id="which container"
+        ),
+        pytest.param(
+            probed(livenessProbe={"exec": {"command": ["true"]}}),
+            "the livenessProbe of workers looks like a rank",
+            id="a command again and again",
+        ),
+        pytest.param(
+            probed(
+                livenessProbe={"exec": None, "grpc": {"port": 1}},
+                readinessProbe={"exec": {"command": ["true"]}},
+            ),
+            "the readinessProbe of workers looks like a rank",
+            id="the same before it is Ready",
+        ),
+        pytest.param(
+            probed(
+                startupProbe={"exec": {"command": ["true"]}},
+                livenessProbe={"httpGet": {"port": 1}},
+                readinessProbe="none",
+            ),
+            "",
+            id="a command once",
         ),
         pytest.param(
             good(name="n" * 54, annotations={MAX: "11"}),

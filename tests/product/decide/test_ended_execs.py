@@ -123,7 +123,7 @@ def test_a_rank_that_is_seen_again_is_not_lost() -> None:
 
 
 def test_a_look_that_is_too_old_shows_nothing() -> None:
-    assert those(answered(story(), 0, 1), lambda one: one.rank_lost, now=NOW + 28) == ()
+    assert those(answered(story(), 0, 1), lambda one: one.rank_lost, now=NOW + 30) == ()
 
 
 @pytest.mark.parametrize(("now", "is_confirmed"), [(NOW, True), (NOW - 0.1, False)])

@@ -237,7 +237,7 @@ def test_in_a_job_of_any_size_each_worker_has_its_turn() -> None:
 
 
 @pytest.mark.parametrize(
-    ("failed", "pause"), [(0, 30.0), (1, 30.0), (2, 60.0), (5, 480.0), (6, 600.0), (99, 600.0)]
+    ("failed", "pause"), [(0, 31.3), (1, 31.3), (2, 62.6), (5, 500.8), (6, 600.0), (99, 600.0)]
 )
 def test_a_worker_that_does_not_answer_is_looked_at_seldom(failed: int, pause: float) -> None:
     view = seen(
@@ -248,3 +248,41 @@ def test_a_worker_that_does_not_answer_is_looked_at_seldom(failed: int, pause: f
     )
     assert probed(view, now=NOW + pause - 1) == ((), NOW + pause)
     assert len(probed(view, now=NOW + pause)[0]) == 3
+
+
+# Seconds from the time at which a look is due until it is made.
+LAG = 0.02
+
+
+@pytest.mark.parametrize(
+    ("period", "lasts"), [(1, 0.3), (2, 0.5), (5, 1), (10, 0.2), (10, 2), (30, 2)]
+)
+def test_commands_of_a_kubelet_do_not_pass_for_a_rank_for_long(period: int, lasts: float) -> None:
+    """An exec probe looks like a rank while it runs, and the first may begin at any time."""
+    assert max(_found_after(period, lasts, tenth=tenth) for tenth in range(10)) < 200
+
+
+def _found_after(period: int, lasts: float, *, tenth: int) -> float:
+    """Return the seconds until a rank of three that has died counts as lost.
+
+    Every `period` seconds a command that takes `lasts` seconds begins in its worker, first when so
+    many tenths of the period have passed.
+    """
+    began = NOW + period * tenth / 10
+    now, probes = NOW, dict.fromkeys(range(3), BUSY)
+    while not those(seen(probes), lambda worker: worker.rank_lost, now=now):
+        due, at = probed(seen(probes), now=now)
+        for each in due:
+            is_busy = each.index != 1 or (now - began) % period < lasts
+            probes[each.index] = _asked(each.probe, now, is_busy=is_busy)
+        assert at is not None
+        now = max(now, at) + LAG
+    return now - NOW
+
+
+def _asked(probe: Probe, now: float, *, is_busy: bool) -> Probe:
+    """Return the result of one more look."""
+    if is_busy:
+        return Probe(busy_seen=True, busy_at=now, asked_at=now)
+    idle_since = now if probe.idle_since is None else probe.idle_since
+    return but(probe, idle_since=idle_since, idle_at=now, asked_at=now)

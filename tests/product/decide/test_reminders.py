@@ -14,13 +14,14 @@ from mpijob_elastic.model.launch_command import Launch
 from mpijob_elastic.model.memory import Reminded
 from mpijob_elastic.model.pod import LauncherPhase, Probe
 from mpijob_elastic.model.policy import Policy
-from tests.builders import KUBEXEC, NOW, Story, config, job, launcher, pods, role, worker
+from tests.builders import KUBEXEC, NOW, Story, but, config, job, launcher, pods, role, worker
 from tests.product.decide.plans import change, does, note, state
 from tests.simulated_writes import apply
 
 ADDED_AT = NOW - 12.0
 BUSY = Probe(busy_seen=True, busy_at=NOW - 1, asked_at=NOW - 1)
 IDLE = Probe(idle_at=NOW - 1, idle_since=NOW - 11, asked_at=NOW - 1)
+DIED = Probe(busy_seen=True, idle_at=NOW - 1, idle_since=NOW - 9, asked_at=NOW - 1)
 REMIND = "remind of 2 by 0.r01 (HostListRepeated)"
 
 
@@ -64,11 +65,8 @@ def reminded(view: Story, count: int, *, at: float = ADDED_AT) -> Story:
         pytest.param(added(Probe(idle_at=NOW + 60, asked_at=NOW)), "nothing", id="another clock"),
         pytest.param(added(first=Probe()), "nothing", id="nobody is seen to train"),
         pytest.param(added(first=IDLE), "nothing", id="nobody trains"),
-        pytest.param(
-            added(Probe(busy_seen=True, idle_at=NOW - 1, idle_since=NOW - 9, asked_at=NOW - 1)),
-            "nothing",
-            id="its rank died",
-        ),
+        pytest.param(added(DIED), "nothing", id="its rank died"),
+        pytest.param(added(but(DIED, in_doubt=True)), REMIND, id="perhaps no rank was seen"),
         pytest.param(added(max_np_workers=2), "nothing", id="--max-np is reached"),
         pytest.param(added(max_np_workers=3), REMIND, id="--max-np has room"),
         pytest.param(added(launcher=launcher(started_at=NOW - 60)), REMIND, id="the driver runs"),
@@ -190,6 +188,16 @@ def shrinks(probes: dict[int, Probe], *, added_ago: float = 12.0, **facts: Any) 
         pytest.param(shrinks(ALL_BUSY), "publish 0 1 2", id="a rank in each host that stays"),
         pytest.param(
             shrinks({**ALL_BUSY, 2: IDLE}), "publish 0 1 2, reminder 0.r01", id="one without"
+        ),
+        pytest.param(
+            shrinks({**ALL_BUSY, 2: but(BUSY, in_doubt=True)}),
+            "publish 0 1 2, reminder 0.r01",
+            id="perhaps one without",
+        ),
+        pytest.param(
+            shrinks({**ALL_BUSY, 2: but(DIED, in_doubt=True)}, added_ago=900),
+            "publish 0 1 2, reminder 0.r01",
+            id="perhaps one without for long",
         ),
         pytest.param(
             shrinks({**ALL_BUSY, 2: IDLE}, added_ago=900),

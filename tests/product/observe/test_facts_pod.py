@@ -101,6 +101,10 @@ def with_hook(**hook: Any) -> list[dict[str, Any]]:
     return [{"name": "a"}, {"name": "b", "lifecycle": hook}]
 
 
+def probed(probe: str, *, by: str = "exec") -> list[dict[str, Any]]:
+    return [{"name": "m", probe: {"exec": None, by: {"command": ["true"]}}}]
+
+
 def listed(key: str, path: str, **more: Any) -> dict[str, Any]:
     return {"items": [{"key": key, "path": path}], **more}
 
@@ -309,6 +313,15 @@ TRIES: list[tuple[dict[str, Any], bool]] = [
         (
             pod(spec={"initContainers": with_hook(preStop={"sleep": {"seconds": 1}})}),
             {"pre_stop": True},
+        ),
+        # What a look could take for a rank: commands that a kubelet runs again and again.
+        (pod(), {"probed_containers": ()}),
+        (pod(spec={"containers": probed("livenessProbe")}), {"probed_containers": ("m",)}),
+        (pod(spec={"containers": probed("readinessProbe")}), {"probed_containers": ("m",)}),
+        (pod(spec={"containers": probed("startupProbe")}), {"probed_containers": ()}),
+        (
+            pod(spec={"containers": probed("livenessProbe", by="httpGet")}),
+            {"probed_containers": ()},
         ),
     ],
     ids=lambda found: ", ".join(found) if isinstance(found, dict) else "",
