@@ -4,6 +4,9 @@
 - decide what is due;
 - begin the looks, and carry out the writes in order;
 - repeat until no write is due; then sleep until something changes, or until the time in the plan.
+
+If other jobs wait when a job's launcher is touched, they have their turn before that job goes on:
+the touch makes a new list known, and whatever follows it has more time than a list.
 """
 
 import logging
@@ -24,6 +27,7 @@ from mpijob_elastic.decide.actions import (
     LookIntoLauncher,
     Plan,
     ProbeWorkers,
+    RefreshLauncher,
     TellUser,
     needs_notice,
 )
@@ -81,8 +85,14 @@ class Reconciler:
                 self.forget(key)
                 return await self.writer.jobless(key)
             due = plan(state)
+            gives_way = self.queue.depth > 0 and _touches(due)
+            if gives_way:
+                due = _without_reading_ahead(due)
             if not await self._do(key, state, due):
                 return self._rest(key, state, due)
+            if gives_way:
+                # Its ranks know of the list; those of a job that waits do not. Deletions have time.
+                return self.queue.put(key)
         log.warning(
             "%s is not done after %d rounds; again in %.0f s", key, MOST_ROUNDS, UNDONE_PAUSE
         )
@@ -192,6 +202,19 @@ class Reconciler:
             times = [again, *(max(REFUSED_PAUSE, wait) for wait in times)]
         if times:
             self.queue.put_after(key, min(times))
+
+
+def _touches(due: Plan) -> bool:
+    return any(isinstance(action, RefreshLauncher) for action in due.actions)
+
+
+def _without_reading_ahead(due: Plan) -> Plan:
+    """Return the plan of a job that does not delete at once after the touch of its launcher."""
+    actions = (
+        replace(action, deletions_follow=False) if isinstance(action, RefreshLauncher) else action
+        for action in due.actions
+    )
+    return replace(due, actions=tuple(actions))
 
 
 def end_ranks(key: JobKey, pods: Iterable[PodFacts], prober: Prober, *, now: float) -> float | None:

@@ -21,6 +21,7 @@ from mpijob_elastic.decide.actions import (
     DeleteLauncher,
     DeleteWorkers,
     ProbeWorkers,
+    RefreshLauncher,
     TellUser,
     WriteConfig,
     WriteRole,
@@ -30,6 +31,7 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.queue import WorkQueue
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
+from mpijob_elastic.model.policy import Policy
 from mpijob_elastic.observe.watching import JobKey
 from tests.builders import LONG_AGO, NOW, config, job, pending, pods, role, shown, worker
 from tests.queues import GATES, granted, preempted, queue, training, waiting
@@ -68,6 +70,7 @@ class Api:
     view: JobView | None
     refuses: dict[type, Exception] = field(default_factory=dict)
     tried: list[type] = field(default_factory=list)
+    touches: list[RefreshLauncher] = field(default_factory=list)
     looks: list[object] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     pauses: Pauses = field(default_factory=Pauses)
@@ -106,6 +109,8 @@ class Api:
 
     async def _perform(self, _: JobView, action: object) -> None:
         self.tried.append(type(action))
+        if isinstance(action, RefreshLauncher):
+            self.touches.append(action)
         if error := self.refuses.get(type(action)):
             raise error
 
@@ -118,6 +123,27 @@ class Api:
         with mock.patch("mpijob_elastic.controller.reconcile.MOST_ROUNDS", rounds):
             await self.reconciler.reconcile(KEY)
         return self.tried
+
+
+@pytest.mark.parametrize(
+    ("waits", "tried", "reads_ahead"),
+    [
+        pytest.param((), 2, True, id="nobody waits"),
+        pytest.param((JobKey("default", "other"),), 1, False, id="another job waits"),
+    ],
+)
+async def test_a_job_whose_launcher_knows_its_list_lets_those_go_first_that_wait_for_theirs(
+    waits: tuple[JobKey, ...], tried: int, reads_ahead: bool
+) -> None:
+    """Its workers have time: a reading ahead of their deletion would be too old by then."""
+    policy = Policy(drain_timeout=0.0)
+    api = Api(job(2).shrunk(from_=3).unshown().but(policy=policy))
+    for other in waits:
+        api.pauses.put(other)
+    assert await api.look(rounds=2) == [RefreshLauncher] * tried
+    assert {action.deletions_follow for action in api.touches} == {reads_ahead}
+    taken = [await api.pauses.get() for _ in range(api.pauses.depth)]
+    assert taken == ([*waits, KEY] if waits else [])
 
 
 async def test_what_is_refused_is_tried_ever_later_and_told_once() -> None:
