@@ -318,7 +318,7 @@ def _to_delete(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[Worker
         return (*surplus, *troubled)
     deleted = [worker for worker in backwards if worker.pod.facts.deleting]
     unlisted = [worker for worker in deleted if not worker.published]
-    ending = [worker for worker in unlisted if drain.is_watched(moment, worker)]
+    ending = [worker for worker in unlisted if drain.is_watched(worker, now=moment.now)]
     return (*surplus, *troubled, *ending)
 
 

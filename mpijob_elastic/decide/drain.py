@@ -96,29 +96,21 @@ class Leaving:
     wake_at: float | None = None
 
 
-def is_watched(moment: Moment, worker: WorkerState) -> bool:
+def is_watched(worker: WorkerState, *, now: float) -> bool:
     """Tell whether to probe a pod that is being deleted.
 
     It may still drain unseen, or it has drained and its main process is to be told.
     """
     facts = worker.pod.facts
-    if not facts.deleting or facts.ends_at is None or moment.now >= facts.ends_at:
+    if not facts.deleting or facts.ends_at is None or now >= facts.ends_at:
         return False
     if worker.pod.terminated or facts.node_gone_at:
         return False
     if _has_drained(worker):
         return _is_to_be_told(worker)
-    return not _ends_too_soon(moment, worker, facts.ends_at)
-
-
-def _ends_too_soon(moment: Moment, worker: WorkerState, ends_at: float) -> bool:
-    """Tell whether a worker ends before a look into it could count.
-
-    It is so where a job has no drain-timeout: the worker is deleted as soon as the launcher knows.
-    """
-    if worker.drain is None or worker.drain.began is None or is_acknowledging(moment):
-        return False
-    return ends_at < worker.drain.began + QUIET_AFTER_BUSY
+    # We have deleted it, or somebody in a hurry: its ranks are killed before a look could find that
+    # they have left.
+    return facts.grace is None or facts.grace > GRACE
 
 
 def _has_drained(worker: WorkerState) -> bool:

@@ -34,7 +34,6 @@ EARLIER = "another pod of that name"
 BUSY = Probe(busy_seen=True, asked_at=NOW, busy_at=NOW)
 LAST_LEFT = Probe(busy_seen=True, idle_at=LEFT_AT + 0.5, asked_at=LEFT_AT + 0.5, left=True)
 SHRUNK = job(2).shrunk(from_=3)
-JUST_NOW = job(2).shrunk(from_=3, ago=0.5)
 LATER = job(2).shrunk(from_=3, told=1)
 DRAINED = SHRUNK.drained(2)
 
@@ -395,9 +394,9 @@ EVICTED = SHRUNK.pod(2, deleting=True, ends_at=NOW + 10)
         (third(but(ANOTHER, deleting=True, ends_at=NOW + 10)), False),
         (EVICTED.pod(2, ends_at=NOW), False),
         (EVICTED.pod(2, running=False, terminated=True), False),
-        # It ends before a look into it could count, or just not.
-        (JUST_NOW.pod(2, deleting=True, ends_at=NOW + 1.4), False),
-        (JUST_NOW.pod(2, deleting=True, ends_at=NOW + 1.5), True),
+        # Its ranks are killed at once.
+        (EVICTED.pod(2, grace=1), False),
+        (EVICTED.pod(2, grace=2), True),
         # Nobody waits for a rank of these to leave.
         (EVICTED.but(launcher=None), False),
         (EVICTED.but(config=UNKNOWN).shown(at=LEFT_AT), False),
