@@ -4,9 +4,6 @@
 - decide what is due;
 - begin the looks, and carry out the writes in order;
 - repeat until no write is due; then sleep until something changes, or until the time in the plan.
-
-If other jobs wait when a job's launcher is touched, they have their turn before that job goes on:
-the touch makes a new list known, and whatever follows it has more time than a list.
 """
 
 import logging
@@ -16,7 +13,7 @@ from functools import partial
 
 from mpijob_elastic.act.driver_looks import DriverLooks
 from mpijob_elastic.act.worker_probes import Prober
-from mpijob_elastic.act.writer import Outdated, Writer
+from mpijob_elastic.act.writer import DELETING_AT_ONCE, Outdated, Writer
 from mpijob_elastic.controller.ledgers import Ledgers
 from mpijob_elastic.controller.per_job_state import Refusals, ScaleTimes, SeenTimes
 from mpijob_elastic.decide import derive, plan
@@ -44,6 +41,8 @@ log = logging.getLogger(__name__)
 # A scale takes four rounds (Role, list, touch, deletions); a job that is not done after this many
 # rounds comes back later.
 MOST_ROUNDS = 16
+# If more jobs than these wait or are worked on, deletions have to wait for their turn.
+BUSY = DELETING_AT_ONCE
 # Seconds until an undone job comes back.
 UNDONE_PAUSE = 5.0
 # The least seconds to the next look while a write is refused.
@@ -85,14 +84,10 @@ class Reconciler:
                 self.forget(key)
                 return await self.writer.jobless(key)
             due = plan(state)
-            gives_way = self.queue.depth > 0 and _touches(due)
-            if gives_way:
+            if self.queue.load > BUSY:
                 due = _without_reading_ahead(due)
             if not await self._do(key, state, due):
                 return self._rest(key, state, due)
-            if gives_way:
-                # Its ranks know of the list; those of a job that waits do not. Deletions have time.
-                return self.queue.put(key)
         log.warning(
             "%s is not done after %d rounds; again in %.0f s", key, MOST_ROUNDS, UNDONE_PAUSE
         )
@@ -204,12 +199,11 @@ class Reconciler:
             self.queue.put_after(key, min(times))
 
 
-def _touches(due: Plan) -> bool:
-    return any(isinstance(action, RefreshLauncher) for action in due.actions)
-
-
 def _without_reading_ahead(due: Plan) -> Plan:
-    """Return the plan of a job that does not delete at once after the touch of its launcher."""
+    """Return the plan for a time at which deletions wait for their turn after a touch.
+
+    What was read ahead would be too old by then.
+    """
     actions = (
         replace(action, deletions_follow=False) if isinstance(action, RefreshLauncher) else action
         for action in due.actions

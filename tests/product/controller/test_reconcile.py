@@ -16,7 +16,7 @@ from mpijob_elastic.capabilities.gangs.wishes import MakePodGroup
 from mpijob_elastic.capabilities.kueue.actions import ClearWorkload, CreateWorkload, MarkReady
 from mpijob_elastic.controller import per_job_state
 from mpijob_elastic.controller.per_job_state import Refusals
-from mpijob_elastic.controller.reconcile import Reconciler
+from mpijob_elastic.controller.reconcile import BUSY, Reconciler
 from mpijob_elastic.decide.actions import (
     DeleteLauncher,
     DeleteWorkers,
@@ -125,25 +125,15 @@ class Api:
         return self.tried
 
 
-@pytest.mark.parametrize(
-    ("waits", "tried", "reads_ahead"),
-    [
-        pytest.param((), 2, True, id="nobody waits"),
-        pytest.param((JobKey("default", "other"),), 1, False, id="another job waits"),
-    ],
-)
-async def test_a_job_whose_launcher_knows_its_list_lets_those_go_first_that_wait_for_theirs(
-    waits: tuple[JobKey, ...], tried: int, reads_ahead: bool
+@pytest.mark.parametrize(("others", "reads_ahead"), [(BUSY, True), (BUSY + 1, False)])
+async def test_nothing_is_read_ahead_of_a_deletion_that_has_to_wait_for_its_turn(
+    others: int, reads_ahead: bool
 ) -> None:
-    """Its workers have time: a reading ahead of their deletion would be too old by then."""
-    policy = Policy(drain_timeout=0.0)
-    api = Api(job(2).shrunk(from_=3).unshown().but(policy=policy))
-    for other in waits:
-        api.pauses.put(other)
-    assert await api.look(rounds=2) == [RefreshLauncher] * tried
-    assert {action.deletions_follow for action in api.touches} == {reads_ahead}
-    taken = [await api.pauses.get() for _ in range(api.pauses.depth)]
-    assert taken == ([*waits, KEY] if waits else [])
+    api = Api(job(2).shrunk(from_=3).unshown().but(policy=Policy(drain_timeout=0.0)))
+    for number in range(others):
+        api.pauses.put(JobKey("default", f"other-{number}"))
+    assert await api.look() == [RefreshLauncher]
+    assert [action.deletions_follow for action in api.touches] == [reads_ahead]
 
 
 async def test_what_is_refused_is_tried_ever_later_and_told_once() -> None:
