@@ -8,7 +8,6 @@ server (`kube.errors.is_refusal`).
 """
 
 import logging
-import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -25,7 +24,7 @@ from mpijob_elastic.act.deletions import Deletions
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.launcher_execs import Execs
 from mpijob_elastic.act.leader_writer import Altered, LeaderWriter, NotLeader, for_each
-from mpijob_elastic.act.looks import FairTurns, Job
+from mpijob_elastic.act.looks import Job
 from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.decide.actions import (
     Action,
@@ -56,10 +55,6 @@ log = logging.getLogger(__name__)
 # Deletions of a job that are under way at once: a large scale-in waits for fewer answers, and still
 # opens few connections.
 DELETIONS_AT_ONCE = 4
-# Jobs that are read live, and whose workers are deleted, at the same time; a namespace may have
-# half of them. Where many jobs shrink at once, the others write their lists meanwhile, because a
-# list has less time than a deletion.
-DELETING_AT_ONCE = 16
 # Seconds for which deletions follow a decision on live objects; then the decision is made again. If
 # reading the objects took longer, deletions follow for as long as the reading took, so that a slow
 # API server spends no more on reading than on deleting.
@@ -125,9 +120,6 @@ class Writer:
     metrics: Metrics
     capability_writers: Sequence[CapabilityWriter] = ()
     deletions: Deletions = field(default_factory=Deletions)
-    deleting: FairTurns = field(
-        default_factory=partial(FairTurns, at_once=DELETING_AT_ONCE, a_second=math.inf)
-    )
     # Refused touches by job. In memory alone: after a restart the touch is tried again at once.
     _refused: dict[Job, RefusedTouch] = field(default_factory=dict, init=False)
 
@@ -194,8 +186,7 @@ class Writer:
             case WriteConfig():
                 await self._write_config(view, action)
             case DeleteWorkers():
-                async with self.deleting.turn(view.namespace, view.name):
-                    await self._delete_workers(view, action)
+                await self._delete_workers(view, action)
             case DeleteLauncher():
                 await self._delete_launcher(view, action)
             case Ungate():

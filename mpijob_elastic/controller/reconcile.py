@@ -13,7 +13,7 @@ from functools import partial
 
 from mpijob_elastic.act.driver_looks import DriverLooks
 from mpijob_elastic.act.worker_probes import Prober
-from mpijob_elastic.act.writer import DELETING_AT_ONCE, Outdated, Writer
+from mpijob_elastic.act.writer import Outdated, Writer
 from mpijob_elastic.controller.ledgers import Ledgers
 from mpijob_elastic.controller.per_job_state import Refusals, ScaleTimes, SeenTimes
 from mpijob_elastic.decide import derive, plan
@@ -24,7 +24,6 @@ from mpijob_elastic.decide.actions import (
     LookIntoLauncher,
     Plan,
     ProbeWorkers,
-    RefreshLauncher,
     TellUser,
     needs_notice,
 )
@@ -41,8 +40,6 @@ log = logging.getLogger(__name__)
 # A scale takes four rounds (Role, list, touch, deletions); a job that is not done after this many
 # rounds comes back later.
 MOST_ROUNDS = 16
-# If more jobs than these wait or are worked on, deletions have to wait for their turn.
-BUSY = DELETING_AT_ONCE
 # Seconds until an undone job comes back.
 UNDONE_PAUSE = 5.0
 # The least seconds to the next look while a write is refused.
@@ -84,8 +81,6 @@ class Reconciler:
                 self.forget(key)
                 return await self.writer.jobless(key)
             due = plan(state)
-            if self.queue.load > BUSY:
-                due = _without_reading_ahead(due)
             if not await self._do(key, state, due):
                 return self._rest(key, state, due)
         log.warning(
@@ -197,18 +192,6 @@ class Reconciler:
             times = [again, *(max(REFUSED_PAUSE, wait) for wait in times)]
         if times:
             self.queue.put_after(key, min(times))
-
-
-def _without_reading_ahead(due: Plan) -> Plan:
-    """Return the plan for a time at which deletions wait for their turn after a touch.
-
-    What was read ahead would be too old by then.
-    """
-    actions = (
-        replace(action, deletions_follow=False) if isinstance(action, RefreshLauncher) else action
-        for action in due.actions
-    )
-    return replace(due, actions=tuple(actions))
 
 
 def end_ranks(key: JobKey, pods: Iterable[PodFacts], prober: Prober, *, now: float) -> float | None:

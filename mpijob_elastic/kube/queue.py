@@ -85,11 +85,6 @@ class WorkQueue(Generic[K]):
         """The number of keys that wait for a worker."""
         return len(self._ready)
 
-    @property
-    def load(self) -> int:
-        """The number of keys that wait or are worked on."""
-        return len(self._ready) + len(self._taken)
-
     def oldest_age(self) -> float:
         """Return the seconds that the first waiting key has waited; 0 if none waits."""
         return self._loop.time() - next(iter(self._ready.values())) if self._ready else 0.0

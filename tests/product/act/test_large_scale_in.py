@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
-import msgspec
 import pytest
 
 from mpijob_elastic.act import writer
@@ -15,7 +14,7 @@ from mpijob_elastic.act.writer import Confirmed, Outdated, sure_until
 from mpijob_elastic.decide.actions import DeleteWorkers, Removal
 from mpijob_elastic.kube import errors
 from mpijob_elastic.model.job import JobView
-from tests.builders import but, job, worker
+from tests.builders import job, worker
 from tests.doubles.api import refused
 from tests.doubles.direct import DirectClient, Sent
 from tests.product.act.writes import NOTE, Nothing, Taken, writer_of
@@ -73,35 +72,6 @@ class Live(Nothing):
 async def delete(server: Server, live: Live) -> None:
     acts = writer_of(DirectClient(server.answer), Taken(), live)
     await acts.perform(job(100, replicas=2), DeleteWorkers(removals=REMOVALS))
-
-
-class Counted(Live):
-    """Counts the jobs that are read at the same time."""
-
-    def __init__(self) -> None:
-        super().__init__(lambda _: True)
-        self.busy = self.most_busy = 0
-
-    async def removals(self, view: JobView, action: DeleteWorkers) -> Confirmed:
-        self.busy += 1
-        self.most_busy = max(self.busy, self.most_busy)
-        found = await super().removals(view, action)
-        self.busy -= 1
-        return found
-
-
-@in_no_time
-async def test_of_many_jobs_some_are_read_and_deleted_from_at_a_time() -> None:
-    """The API server has time for the lists of the others. One namespace takes no more than half."""
-    server, live = Server(), Counted()
-    acts = writer_of(DirectClient(server.answer), Taken(), live)
-    action, view = DeleteWorkers(removals=REMOVALS[:1]), job(100, replicas=2)
-    names = [f"job-{number}" for number in range(3 * writer.DELETING_AT_ONCE)]
-    metadata = [msgspec.structs.replace(view.ref, name=name) for name in names]
-    jobs = [but(view, facts=msgspec.structs.replace(view.facts, metadata=one)) for one in metadata]
-    await asyncio.gather(*(acts.perform(one, action) for one in jobs))
-    assert len(server.deleted) == len(jobs)
-    assert live.most_busy == writer.DELETING_AT_ONCE // 2
 
 
 @in_no_time

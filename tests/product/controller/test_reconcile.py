@@ -16,12 +16,11 @@ from mpijob_elastic.capabilities.gangs.wishes import MakePodGroup
 from mpijob_elastic.capabilities.kueue.actions import ClearWorkload, CreateWorkload, MarkReady
 from mpijob_elastic.controller import per_job_state
 from mpijob_elastic.controller.per_job_state import Refusals
-from mpijob_elastic.controller.reconcile import BUSY, Reconciler
+from mpijob_elastic.controller.reconcile import Reconciler
 from mpijob_elastic.decide.actions import (
     DeleteLauncher,
     DeleteWorkers,
     ProbeWorkers,
-    RefreshLauncher,
     TellUser,
     WriteConfig,
     WriteRole,
@@ -31,7 +30,6 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.queue import WorkQueue
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
-from mpijob_elastic.model.policy import Policy
 from mpijob_elastic.observe.watching import JobKey
 from tests.builders import LONG_AGO, NOW, config, job, pending, pods, role, shown, worker
 from tests.queues import GATES, granted, preempted, queue, training, waiting
@@ -70,7 +68,6 @@ class Api:
     view: JobView | None
     refuses: dict[type, Exception] = field(default_factory=dict)
     tried: list[type] = field(default_factory=list)
-    touches: list[RefreshLauncher] = field(default_factory=list)
     looks: list[object] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     pauses: Pauses = field(default_factory=Pauses)
@@ -109,8 +106,6 @@ class Api:
 
     async def _perform(self, _: JobView, action: object) -> None:
         self.tried.append(type(action))
-        if isinstance(action, RefreshLauncher):
-            self.touches.append(action)
         if error := self.refuses.get(type(action)):
             raise error
 
@@ -123,17 +118,6 @@ class Api:
         with mock.patch("mpijob_elastic.controller.reconcile.MOST_ROUNDS", rounds):
             await self.reconciler.reconcile(KEY)
         return self.tried
-
-
-@pytest.mark.parametrize(("others", "reads_ahead"), [(BUSY, True), (BUSY + 1, False)])
-async def test_nothing_is_read_ahead_of_a_deletion_that_has_to_wait_for_its_turn(
-    others: int, reads_ahead: bool
-) -> None:
-    api = Api(job(2).shrunk(from_=3).unshown().but(policy=Policy(drain_timeout=0.0)))
-    for number in range(others):
-        api.pauses.put(JobKey("default", f"other-{number}"))
-    assert await api.look() == [RefreshLauncher]
-    assert [action.deletions_follow for action in api.touches] == [reads_ahead]
 
 
 async def test_what_is_refused_is_tried_ever_later_and_told_once() -> None:
