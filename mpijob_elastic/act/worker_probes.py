@@ -153,6 +153,8 @@ class Prober(Looks[dict[str, tuple[str, Probe]]]):
         self._begin(f"{look.key} {look.occasion}", look.job, turns, partial(self._ask, look))
 
     async def _ask(self, look: _Look) -> bool:
+        if look.script != END and self._occasion(look) != look.occasion:
+            return False  # the worker has left or is gone, while the look waited for its turn
         asked_at = self.now()
         outcome, line = await self._answer(look, asked_at)
         self.metrics.probes.labels("published" if look.published else "draining", outcome).inc()
@@ -165,6 +167,10 @@ class Prober(Looks[dict[str, tuple[str, Probe]]]):
             after = replace(after, progress=line)
         pods[look.key] = occasion, after
         return not look.published or _tells(before, after)
+
+    def _occasion(self, look: _Look) -> str:
+        occasion, _ = self.jobs.get(look.job, {}).get(look.key, ("", Probe()))
+        return occasion
 
     async def _answer(self, look: _Look, asked_at: float) -> tuple[str, ProgressLine | None]:
         """Return the answer in a word, and the newest line of progress."""

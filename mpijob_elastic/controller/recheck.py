@@ -224,11 +224,15 @@ class LiveRecheck:
 
     async def _read_before(self, view: JobView) -> _Reading | None:
         """Return the job as it was read ahead; None if that does not count any more."""
-        job = (view.namespace, view.name)
-        ahead = self._ahead.get(job)
-        found = await ahead.shown_to(view) if ahead else None
-        self.forget(job)
-        return found
+        # Whoever is cancelled while awaiting a reading cancels the reading, too, so it is taken out
+        # first: to await it again would cancel the next one who does.
+        ahead = self._ahead.pop((view.namespace, view.name), None)
+        if ahead is None:
+            return None
+        try:
+            return await ahead.shown_to(view)
+        finally:
+            ahead.reading.cancel()
 
     async def _read_quietly(self, view: JobView) -> _Reading | None:
         """Read the job; return None if it cannot be read, because it is read again then."""

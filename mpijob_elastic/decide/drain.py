@@ -106,7 +106,11 @@ def is_watched(worker: WorkerState, *, now: float) -> bool:
         return False
     if worker.pod.terminated or facts.node_gone_at:
         return False
-    return not _has_drained(worker) or _is_to_be_told(worker)
+    if _has_drained(worker):
+        return _is_to_be_told(worker)
+    # We have deleted it, or somebody in a hurry: its ranks are killed before a look could find that
+    # they have left.
+    return facts.grace is None or facts.grace > GRACE
 
 
 def _has_drained(worker: WorkerState) -> bool:

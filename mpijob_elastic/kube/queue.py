@@ -10,6 +10,7 @@ Guarantees (each has a test of the same words):
 - a failed key comes back after a delay that doubles with each failure in a row, but news of the key
   does not wait for that delay;
 - a key whose work is cancelled is not lost;
+- a cancellation of something that a key awaits is a failure of that key;
 - keys are taken in the order in which they became ready;
 - however many keys wait, everything else has its turn between two of them;
 - a key that takes long gives its place to the next key, so that no key waits for a slow answer to
@@ -58,6 +59,10 @@ K = TypeVar("K", bound=Hashable)
 
 # A conflict needs only a fresh look at once; a lasting failure is retried once a minute.
 JOB_RETRY = Backoff(first=0.05, longest=60.0)
+
+
+class Interrupted(Exception):
+    """The work on a key awaited what somebody else cancelled; nobody has cancelled its worker."""
 
 
 class WorkQueue(Generic[K]):
@@ -218,11 +223,24 @@ class _Crew(Generic[K]):
         try:
             await self.handle(key)
         except Exception as error:  # noqa: BLE001 - one key's failure, of any kind, must not stop the others
-            asked = error.retry_after if isinstance(error, errors.ApiError) else None
-            self.on_failure(key, error, queue.retry(key, at_least=asked or 0.0))
-        except asyncio.CancelledError:
+            self._failed(key, error)
+        except asyncio.CancelledError as error:
+            if not _is_cancelled():
+                # A worker that ended of it would be missed for ever: a group does not tell of it.
+                self._failed(key, Interrupted(f"what {key} waited for was cancelled: {error}"))
+                return
             queue.put(key)
             queue.done(key)
             raise
         else:
             queue.done(key)
+
+    def _failed(self, key: K, error: Exception) -> None:
+        asked = error.retry_after if isinstance(error, errors.ApiError) else None
+        self.on_failure(key, error, self.queue.retry(key, at_least=asked or 0.0))
+
+
+def _is_cancelled() -> bool:
+    """Tell whether somebody wants this task to end."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -267,11 +267,23 @@ async def test_what_was_seen_goes_with_the_pod_its_occasion_or_the_job(world: Wo
     assert not world.seen(published, FIRST).busy_seen
 
 
+async def test_no_look_is_made_into_a_worker_that_has_gone_while_the_look_waited(
+    world: World,
+) -> None:
+    """In a cluster of many workers a look waits for a minute, and each costs two connections."""
+    world.begin()
+    world.prober.tidy(but(GONE, config=config(pods(0))))
+    await world.done()
+    assert world.asked() == []
+    assert not world.prober.jobs
+
+
 @pytest.mark.parametrize("tidied", [False, True])
 async def test_a_look_that_ends_after_its_job_is_forgotten_or_its_pod_is_tidied_leaves_nothing(
     world: World, tidied: bool
 ) -> None:
     world.begin()
+    await eventually(lambda: world.shells.at_once >= 1)
     world.prober.tidy(but(GONE, config=config(pods(0)))) if tidied else world.prober.forget(
         ("default", "j")
     )
@@ -287,6 +299,7 @@ async def test_a_worker_that_leaves_does_not_wait_for_its_look_as_a_published_wo
     published = job(2)
     world.says(second="idle")
     world.begin(published, published.workers[1:2], published=True)
+    await eventually(lambda: world.shells.at_once >= 1)
     await world.look()
     assert world.asked() == [SECOND] * 2
     assert world.seen().idle_at == NOW

@@ -1,5 +1,6 @@
 """A decision made once more: what the API server says now counts, whatever the caches said."""
 
+import asyncio
 import copy
 import json
 from collections.abc import Callable, Iterable
@@ -342,6 +343,26 @@ async def test_a_job_is_read_while_its_launcher_is_touched(
     found = await again.removals(view, removal_of(view, outcome))
     assert [one.worker.index for one in found.removals] == deleted
     assert asked.count(JOB) == reads
+
+
+async def test_a_leader_that_loses_its_lease_while_it_waits_for_a_reading_leaves_none_behind(
+    api: TinyApi, client: ApiWriter
+) -> None:
+    """The next time that this process leads, it reads the job again."""
+    serve(api, leaving())
+    touch = touch_of(look(leaving()))
+    after = touched(leaving(), touch)
+    view = look(after)
+    again = rechecking(client, {})
+    again.read_ahead(look(leaving()), touch)
+    working = asyncio.create_task(again.removals(view, removal_of(view)))
+    await asyncio.sleep(0)
+    working.cancel()
+    await asyncio.wait({working})
+    assert working.cancelled()
+    serve(api, after)
+    found = await again.removals(view, removal_of(view))
+    assert [one.worker.index for one in found.removals] == [1]
 
 
 async def test_a_pod_that_takes_long_to_read_costs_the_others_nothing(

@@ -397,6 +397,9 @@ EVICTED = SHRUNK.pod(2, deleting=True, ends_at=NOW + 10)
         (third(but(ANOTHER, deleting=True, ends_at=NOW + 10)), False),
         (EVICTED.pod(2, ends_at=NOW), False),
         (EVICTED.pod(2, running=False, terminated=True), False),
+        # Its ranks are killed at once.
+        (EVICTED.pod(2, grace=1), False),
+        (EVICTED.pod(2, grace=2), True),
         # Nobody waits for a rank of these to leave.
         (EVICTED.but(launcher=None), False),
         (EVICTED.but(config=UNKNOWN).shown(at=LEFT_AT), False),

@@ -180,6 +180,24 @@ async def test_a_key_whose_work_is_cancelled_is_not_lost() -> None:
 
 
 @in_no_time
+async def test_a_cancellation_of_something_that_a_key_awaits_is_a_failure_of_that_key() -> None:
+    """A worker that ended of it would be missed for ever, and a few such keys would end them all."""
+    done, told = list[str](), list[tuple[str, str, float]]()
+    cancelled = asyncio.get_running_loop().create_future()
+    cancelled.cancel()
+
+    async def handle(key: str) -> None:
+        if key == "a":
+            await cancelled
+        done.append(key)
+
+    async with worker(handle, told, "a", "b"):
+        await asyncio.sleep(1)
+    assert done == ["b"]
+    assert {key for key, _, _ in told} == {"a"}
+
+
+@in_no_time
 async def test_a_worker_tells_of_a_failure_and_goes_on_after_as_long_as_the_server_asked() -> None:
     seen, told = list[str](), list[tuple[str, str, float]]()
 

@@ -15,7 +15,7 @@ from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Scaling
 from mpijob_elastic.capabilities.history import QUIET, changes
 from mpijob_elastic.capabilities.history.changes import Sized
 from mpijob_elastic.decide import decide, ledger
-from mpijob_elastic.decide.actions import Note, WriteConfig
+from mpijob_elastic.decide.actions import Note, TellUser, WriteConfig
 from mpijob_elastic.model import history
 from mpijob_elastic.model.history import Change
 from mpijob_elastic.model.job import JobView
@@ -278,13 +278,18 @@ def test_ranks_that_have_no_time_to_leave_are_told_in_the_write_of_the_list(
     world.edit(1)
     world.rest()
     assert world.told == [f"user kubectl-edit 3→1 5 -{cut}"]
-    assert world.writes == [
-        "WriteConfig",
-        "RefreshLauncher",
-        "TellUser",
-        "DeleteWorkers",
-        "TellUser",
-    ]
+    assert world.writes == ["WriteConfig", "RefreshLauncher", "DeleteWorkers"]
+
+
+def test_a_notice_brings_a_mark_along_beside_a_deletion() -> None:
+    """Alone the mark waits for the deletion, which changes it."""
+    world = trains(3)
+    world.edit(1)
+    world.look()
+    world.look()
+    world.view = but(world.view, policy=AT_ONCE, problems=("a bad value",))
+    [told] = [one for one in decide(world.view, now=world.now).actions if isinstance(one, TellUser)]
+    assert (told.only_marks, told.marks[names.PHASE]) == (False, "Draining")
 
 
 def test_a_drain_that_somebody_cuts_short_is_told_as_after_its_time() -> None:
