@@ -358,9 +358,13 @@ class LookIntoLauncher:
     launcher: Launcher
     #: The reasons for the look, kept so that no reason leads to a second look.
     about: frozenset[str]
+    #: True for a roll call, which has no reason and may wait.
+    is_roll_call: bool = False
 
     def says(self) -> str:
         """Return the words for a plan; only the controller knows when it last looked."""
+        if self.is_roll_call:
+            return f"check by exec, now and then, that {self.launcher.ref.name} holds all ranks"
         return (
             f"check by exec, unless just done, that {self.launcher.ref.name} holds no exec into a "
             "pod that is gone"

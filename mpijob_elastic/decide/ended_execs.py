@@ -62,7 +62,7 @@ def has_ended(launcher: Launcher, worker: Worker) -> bool:
 
 def _missed(view: JobView) -> Iterator[tuple[Worker, float]]:
     """Yield the listed workers whose rank was seen for a while and is missed, and since when."""
-    started_at = _started_at(view)
+    started_at = driver_started_at(view)
     for worker in view.workers:
         since = worker.probe.missed_since(started_at, lasting=SETTLED)
         if since is None:
@@ -71,7 +71,14 @@ def _missed(view: JobView) -> Iterator[tuple[Worker, float]]:
             yield worker, since
 
 
-def _started_at(view: JobView) -> float:
+def is_settled(worker: Worker, driver_started_at: float) -> bool:
+    """Tell whether a rank runs in the worker, and was seen for so long that its end is a loss."""
+    if worker.probe.idle_at is not None:
+        return False
+    return worker.probe.seen_for(driver_started_at) >= SETTLED
+
+
+def driver_started_at(view: JobView) -> float:
     """Return the start of the driver.
 
     Infinite if nobody knows it, or if the driver may start a rank again where one has died.

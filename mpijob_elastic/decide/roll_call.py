@@ -1,0 +1,100 @@
+"""Roll calls: one look into the launcher tells whether the execs of all ranks run.
+
+A rank that dies ends its exec in the launcher (see ended_execs), and nothing else says so. Looks
+into the workers come upon that by chance, up to half a minute later. One look into the launcher
+sees all workers, so a roll call is held every few seconds where looks into workers can be fewer in
+return: a job at rest is looked into no more often than it would be without roll calls. Some minutes
+after a change a job is not at rest, and has both.
+
+A roll call proves nothing. It brings the look into a worker forward whose exec is missing; what
+makes a rank lost stays as it is: that look and a later look into the launcher, with all that
+ended_execs asks for. An exec also ends where an API server that carries it does, and the rank may
+live on: then the look into the worker says so.
+
+A roll call is held only where an ended exec would prove a loss, and every listed worker has a rank.
+While it misses an exec, and where a launcher gives no answer, the workers are looked into as often
+as without roll calls, and the roll call waits.
+
+All times are seconds.
+"""
+
+from collections.abc import Collection
+
+from mpijob_elastic.decide import ended_execs
+from mpijob_elastic.decide.actions import LookIntoLauncher
+from mpijob_elastic.decide.state import Moment, honest
+from mpijob_elastic.decide.step import NO_STEP, Step
+from mpijob_elastic.model.kubexec import NO_ROLL_CALL, RollCall
+
+# From one roll call to the next, and to the next after one that was not complete.
+APART = 12.0
+SELDOM = 600.0
+# From one look into a worker to the next in a job at rest that has roll calls. A job of FEWEST
+# workers has as many looks as with a look into each worker every 30 s.
+WORKERS_APART = 180.0
+# Of two workers one proves nothing (ended_execs).
+FEWEST = 3
+# For so long a roll call shows that ranks run. Many jobs wait for their turns.
+COUNTS_FOR = 120.0
+
+_NOBODY: frozenset[str] = frozenset()
+
+
+def look(moment: Moment, watched: Collection[str]) -> Step[LookIntoLauncher]:
+    """Return the roll call that is due, or when the next is due.
+
+    watched: the pods whose ranks are looked at.
+    """
+    launcher = moment.view.launcher
+    if launcher is None or not _is_possible(moment, watched):
+        return NO_STEP
+    last = _last(moment)
+    pause = APART if last.is_complete else SELDOM
+    at = last.asked_at + pause
+    if last.asked_at and moment.now < at:
+        return Step(again_at=at)
+    roll_call = LookIntoLauncher(launcher=launcher, about=_NOBODY, is_roll_call=True)
+    return Step(roll_call, moment.now + APART)
+
+
+def suffices(moment: Moment, watched: Collection[str]) -> bool:
+    """Tell whether the last roll call shows that no rank is lost."""
+    last = _last(moment)
+    if not last.is_complete or moment.now > last.asked_at + COUNTS_FOR:
+        return False
+    return _is_possible(moment, watched)
+
+
+def missing(moment: Moment) -> frozenset[str]:
+    """Return the pods that were not looked into since the last roll call, which missed an exec."""
+    last = _last(moment)
+    if not last.missing:
+        return _NOBODY
+    found = [worker for worker in moment.view.workers if worker.name in last.missing]
+    return frozenset(one.name for one in found if one.probe.asked_at < last.asked_at)
+
+
+def _is_possible(moment: Moment, watched: Collection[str]) -> bool:
+    view = moment.view
+    if len(watched) < FEWEST or len(watched) < len(view.host_of):
+        return False
+    if view.launcher is None or view.launcher.held.hidden:
+        return False
+    started_at = ended_execs.driver_started_at(view)
+    listed = [worker for worker in view.workers if worker.name in view.host_of]
+    return all(ended_execs.is_settled(worker, started_at) for worker in listed)
+
+
+def _last(moment: Moment) -> RollCall:
+    """Return the last roll call of the driver that runs and of the list as it is."""
+    view = moment.view
+    if view.launcher is None:
+        return NO_ROLL_CALL
+    last, memory = view.launcher.held.roll_call, view.memory
+    if last.hosts != view.host_of:
+        return NO_ROLL_CALL
+    times = (memory.added_at, memory.removed_at, view.launcher.facts.started_at or 0.0)
+    asked_at = honest(last.asked_at, now=moment.now)
+    if asked_at < max(honest(at, now=moment.now) for at in times):
+        return NO_ROLL_CALL
+    return last
