@@ -142,7 +142,7 @@ class _Call:
 
     job: Job
     launcher: Launcher
-    #: The host name of each listed pod.
+    #: The host names of the workers that are called, by pod.
     hosts: Mapping[str, str]
     #: The most execs that are believed.
     most: int
@@ -171,7 +171,7 @@ class Execs(Looks[dict[str, HeldExecs]]):
         if not action.is_roll_call:
             self._begin(uid, job, self._turns, partial(self._ask, view, action))
             return
-        launcher, hosts, most = action.launcher, view.host_of, view.most_execs
+        launcher, hosts, most = action.launcher, action.called, view.most_execs
         call = _Call(job=job, launcher=launcher, hosts=hosts, most=most)
         self._begin(f"call {uid}", job, self.calls, partial(self._call, call))
 

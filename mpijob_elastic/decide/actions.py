@@ -358,8 +358,14 @@ class LookIntoLauncher:
     launcher: Launcher
     #: The reasons for the look, kept so that no reason leads to a second look.
     about: frozenset[str]
-    #: True for a roll call, which has no reason and may wait.
-    is_roll_call: bool = False
+    #: For a roll call, which has no reason and may wait: the host names of the workers that are
+    #: called, by pod.
+    called: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_roll_call(self) -> bool:
+        """True if it looks for the execs into some workers, whatever the reason."""
+        return bool(self.called)
 
     def says(self) -> str:
         """Return the words for a plan; only the controller knows when it last looked."""

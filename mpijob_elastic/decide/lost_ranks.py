@@ -229,7 +229,7 @@ def _usual_pause(state: JobState, watched: tuple[Worker, ...]) -> float:
     launcher = state.view.launcher
     if launcher is None or not launcher.held.roll_call.answered:
         return LOOK_SELDOM
-    if roll_call.suffices(state, [worker.name for worker in watched]):
+    if roll_call.suffices(state, watched):
         return roll_call.WORKERS_APART
     return LOOK_SELDOM
 
@@ -263,11 +263,12 @@ def call(state: JobState) -> Step[LookIntoLauncher]:
     if not _was_seen_twice(state.view.workers):
         return NO_STEP
     ledger = state.view.ledger
-    if ledger and ledger.has_lines and not _has_changed(state):
+    at_rest = not _has_changed(state)
+    if at_rest and ledger and ledger.has_lines:
         return NO_STEP
     if not state.view.driver.spends_names:
         return NO_STEP
-    return roll_call.look(state, [worker.name for worker in _watched(state)])
+    return roll_call.look(state, _watched(state), at_rest=at_rest)
 
 
 def _may_tell(state: JobState) -> bool:

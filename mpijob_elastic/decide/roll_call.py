@@ -11,9 +11,10 @@ makes a rank lost stays as it is: that look and a later look into the launcher, 
 ended_execs asks for. An exec also ends where an API server that carries it does, and the rank may
 live on: then the look into the worker says so.
 
-A roll call is held only where an ended exec would prove a loss, and every listed worker has a rank.
-While it misses an exec, and where a launcher gives no answer, the workers are looked into as often
-as without roll calls, and the roll call waits.
+A roll call is held only where an ended exec would prove a loss, and calls the workers whose ranks
+were seen for a while; in a job at rest, all of them. While it misses an exec, and where a launcher
+gives no answer, the workers are looked into as often as without roll calls, and the roll call
+waits.
 
 All times are seconds.
 """
@@ -25,6 +26,7 @@ from mpijob_elastic.decide.actions import LookIntoLauncher
 from mpijob_elastic.decide.state import Moment, honest
 from mpijob_elastic.decide.step import NO_STEP, Step
 from mpijob_elastic.model.kubexec import NO_ROLL_CALL, RollCall
+from mpijob_elastic.model.pod import Worker
 
 # From one roll call to the next, and to the next after one that was not complete.
 APART = 12.0
@@ -40,59 +42,62 @@ COUNTS_FOR = 120.0
 _NOBODY: frozenset[str] = frozenset()
 
 
-def look(moment: Moment, watched: Collection[str]) -> Step[LookIntoLauncher]:
+def look(moment: Moment, watched: Collection[Worker], *, at_rest: bool) -> Step[LookIntoLauncher]:
     """Return the roll call that is due, or when the next is due.
 
-    watched: the pods whose ranks are looked at.
+    watched: the workers whose ranks are looked at. at_rest: all of them have to be called.
     """
+    hosts = _settled(moment, watched)
+    least = len(moment.view.host_of) if at_rest else FEWEST - 1
     launcher = moment.view.launcher
-    if launcher is None or not _is_possible(moment, watched):
+    if launcher is None or launcher.held.hidden:
+        return NO_STEP
+    if len(moment.view.host_of) < FEWEST or len(hosts) < least:
         return NO_STEP
     last = _last(moment)
-    pause = APART if last.is_complete else SELDOM
-    at = last.asked_at + pause
-    if last.asked_at and moment.now < at:
-        return Step(again_at=at)
-    roll_call = LookIntoLauncher(launcher=launcher, about=_NOBODY, is_roll_call=True)
+    if last.hosts == hosts:
+        pause = APART if last.is_complete else SELDOM
+        at = last.asked_at + pause
+        if moment.now < at:
+            return Step(again_at=at)
+    roll_call = LookIntoLauncher(launcher=launcher, about=_NOBODY, called=hosts)
     return Step(roll_call, moment.now + APART)
 
 
-def suffices(moment: Moment, watched: Collection[str]) -> bool:
+def suffices(moment: Moment, watched: Collection[Worker]) -> bool:
     """Tell whether the last roll call shows that no rank is lost."""
-    last = _last(moment)
-    if not last.is_complete or moment.now > last.asked_at + COUNTS_FOR:
+    last, hosts = _last(moment), moment.view.host_of
+    if not last.is_complete or last.hosts != hosts:
         return False
-    return _is_possible(moment, watched)
+    if moment.now > last.asked_at + COUNTS_FOR:
+        return False
+    return _settled(moment, watched) == hosts
 
 
 def missing(moment: Moment) -> frozenset[str]:
     """Return the pods that were not looked into since the last roll call, which missed an exec."""
-    last = _last(moment)
-    if not last.missing:
-        return _NOBODY
+    last, host_of = _last(moment), moment.view.host_of
     found = [worker for worker in moment.view.workers if worker.name in last.missing]
-    return frozenset(one.name for one in found if one.probe.asked_at < last.asked_at)
+    return frozenset(
+        one.name
+        for one in found
+        if one.probe.asked_at < last.asked_at and last.hosts.get(one.name) == host_of.get(one.name)
+    )
 
 
-def _is_possible(moment: Moment, watched: Collection[str]) -> bool:
-    view = moment.view
-    if len(watched) < FEWEST or len(watched) < len(view.host_of):
-        return False
-    if view.launcher is None or view.launcher.held.hidden:
-        return False
-    started_at = ended_execs.driver_started_at(view)
-    listed = [worker for worker in view.workers if worker.name in view.host_of]
-    return all(ended_execs.is_settled(worker, started_at) for worker in listed)
+def _settled(moment: Moment, watched: Collection[Worker]) -> dict[str, str]:
+    """Return the host names of the workers whose ranks run, and were seen for a while, by pod."""
+    started_at = ended_execs.driver_started_at(moment.view)
+    settled = [one.name for one in watched if ended_execs.is_settled(one, started_at)]
+    return {pod: moment.view.host_of[pod] for pod in settled}
 
 
 def _last(moment: Moment) -> RollCall:
-    """Return the last roll call of the driver that runs and of the list as it is."""
+    """Return the last roll call of the driver that runs, since the list changed last."""
     view = moment.view
     if view.launcher is None:
         return NO_ROLL_CALL
     last, memory = view.launcher.held.roll_call, view.memory
-    if last.hosts != view.host_of:
-        return NO_ROLL_CALL
     times = (memory.added_at, memory.removed_at, view.launcher.facts.started_at or 0.0)
     asked_at = honest(last.asked_at, now=moment.now)
     if asked_at < max(honest(at, now=moment.now) for at in times):

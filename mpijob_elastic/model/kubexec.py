@@ -104,20 +104,20 @@ class Exec:
 
 @dataclass(frozen=True, kw_only=True)
 class RollCall:
-    """The result of a look for the execs into all listed workers at once."""
+    """The result of a look for the execs into many workers at once."""
 
     #: When the launcher was asked, in seconds since the epoch; 0 if never.
     asked_at: float = 0.0
     #: True if it has answered.
     answered: bool = False
-    #: The host name of each pod that was listed when the look was due.
+    #: The host names of the workers that were called, by pod.
     hosts: Mapping[str, str] = field(default_factory=dict)
     #: The pods of these into which it held no exec.
     missing: frozenset[str] = frozenset()
 
     @property
     def is_complete(self) -> bool:
-        """True if an exec into each listed worker ran."""
+        """True if an exec into each of these workers ran."""
         return self.answered and not self.missing
 
 
