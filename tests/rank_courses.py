@@ -6,6 +6,7 @@ A small driver starts and ends ranks; the job sees only looks, each answered at 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -14,7 +15,7 @@ from mpijob_elastic.decide import derive, ended_execs, frozen_execs, lost_ranks
 from mpijob_elastic.decide.actions import LookIntoLauncher, ProbeWorkers
 from mpijob_elastic.decide.ended_execs import ASKED_AFTER, SETTLED
 from mpijob_elastic.decide.state import JobState
-from mpijob_elastic.decide.step import earliest
+from mpijob_elastic.decide.step import Step, earliest
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Exec, HeldExecs, RollCall
 from mpijob_elastic.model.launch_command import Launch
@@ -141,7 +142,11 @@ class Followed:
             second += MOMENT if has_news else max(MOMENT, wait)
 
     def _look(self, state: JobState, second: float) -> tuple[float, bool]:
-        steps = [lost_ranks.probe(state), lost_ranks.call(state), frozen_execs.look(state)]
+        steps: list[Step[Any]] = [
+            lost_ranks.probe(state),
+            lost_ranks.call(state),
+            frozen_execs.look(state),
+        ]
         has_news = False
         for step in steps:
             match step.write:

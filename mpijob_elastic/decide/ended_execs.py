@@ -12,7 +12,8 @@ This counts only where no other reason is left for which an exec may be missing:
   another one. So a rank was seen for a while since the worker was listed.
 - The driver tries a host again (--blacklist-cooldown-range), or is perhaps not horovodrun.
 - Training ends, and ranks end one after the other. So the execs of more than half of the workers
-  have to be there in the same look. That look comes some seconds after the rank was missed.
+  have to be there in the same look. That look comes some seconds after the rank was missed. And
+  the rank that is missed must not say that it has done the last step (model/progress).
 - The look sees no execs at all. The same look has to see others.
 
 All times are seconds.
@@ -65,10 +66,16 @@ def _missed(view: JobView) -> Iterator[tuple[Worker, float]]:
     started_at = driver_started_at(view)
     for worker in view.workers:
         since = worker.probe.missed_since(started_at, lasting=SETTLED)
-        if since is None:
+        if since is None or _has_trained(worker):
             continue
         if worker.name in view.host_of:
             yield worker, since
+
+
+def _has_trained(worker: Worker) -> bool:
+    """Tell whether the rank that is missed says that it has done the last step."""
+    line = worker.probe.progress
+    return line is not None and line.is_last
 
 
 def is_settled(worker: Worker, driver_started_at: float) -> bool:
