@@ -54,14 +54,22 @@ def look(moment: Moment, watched: Collection[Worker], *, at_rest: bool) -> Step[
         return NO_STEP
     if len(moment.view.host_of) < FEWEST or len(hosts) < least:
         return NO_STEP
-    last = _last(moment)
-    if last.hosts == hosts:
-        pause = APART if last.is_complete else SELDOM
-        at = last.asked_at + pause
-        if moment.now < at:
-            return Step(again_at=at)
+    at = honest(launcher.held.roll_call.asked_at, now=moment.now) + _pause(moment, hosts)
+    if moment.now < at:
+        return Step(again_at=at)
     roll_call = LookIntoLauncher(launcher=launcher, about=_NOBODY, called=hosts)
     return Step(roll_call, moment.now + APART)
+
+
+def _pause(moment: Moment, hosts: dict[str, str]) -> float:
+    """Return the seconds from the last roll call to the one of these workers.
+
+    Whatever a launcher answers, and however ranks come and go, no two are closer than APART.
+    """
+    last = _last(moment)
+    if last.hosts != hosts or last.is_complete:
+        return APART
+    return SELDOM
 
 
 def suffices(moment: Moment, watched: Collection[Worker]) -> bool:
