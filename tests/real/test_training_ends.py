@@ -82,5 +82,5 @@ def _all_train(job: TrainingJob) -> bool | None:
 
 def test_no_rank_that_leaves_as_planned_is_lost(cluster: Cluster, namespace: str) -> None:
     job = TrainingJob(cluster=cluster, namespace=namespace)
-    train_through(job, (job.scale, 3), (job.scale, 1), steps=400)
+    train_through(job, (job.edit, 3), (job.edit, 1), steps=300)
     assert reasons(cluster, namespace) & OF_A_LOSS == set()
