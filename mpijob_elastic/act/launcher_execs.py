@@ -12,17 +12,19 @@ and costs a try.
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 
 from mpijob_elastic.act.leader_writer import LeaderWriter
 from mpijob_elastic.act.looks import FairTurns, Job, Looks, look_into
+from mpijob_elastic.act.worker_probes import published_turns
 from mpijob_elastic.decide import ended_execs, frozen_execs
 from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model.bounds import BYTES_AN_EXEC, MOST_EXECS
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.kubexec import MOST_TRIES, Exec, HeldExecs
+from mpijob_elastic.model.kubexec import MOST_TRIES, Exec, HeldExecs, RollCall
 from mpijob_elastic.model.pod import Launcher
 
 # Seconds for a look.
@@ -134,9 +136,25 @@ _LINE = re.compile(
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Call:
+    """A roll call that waits for its turn. It keeps no view, which may be large."""
+
+    job: Job
+    launcher: Launcher
+    #: The host names of the workers that are called, by pod.
+    hosts: Mapping[str, str]
+    #: The most execs that are believed.
+    most: int
+
+
 @dataclass(eq=False)
 class Execs(Looks[dict[str, HeldExecs]]):
     """Looks into launchers; remembers by job the launcher's uid and the execs that it holds."""
+
+    _: KW_ONLY
+    #: The turns of roll calls, which share them with the looks into published workers.
+    calls: FairTurns = field(default_factory=published_turns)
 
     def __post_init__(self) -> None:
         """Make the turns of its looks."""
@@ -150,7 +168,12 @@ class Execs(Looks[dict[str, HeldExecs]]):
         """Look into a launcher, unless a look is under way."""
         uid, job = action.launcher.ref.uid, (view.namespace, view.name)
         self.jobs[job] = {uid: self.held(job, uid)}
-        self._begin(uid, job, self._turns, partial(self._ask, view, action))
+        if not action.is_roll_call:
+            self._begin(uid, job, self._turns, partial(self._ask, view, action))
+            return
+        launcher, hosts, most = action.launcher, action.called, view.most_execs
+        call = _Call(job=job, launcher=launcher, hosts=hosts, most=most)
+        self._begin(f"call {uid}", job, self.calls, partial(self._call, call))
 
     def begin_to_end(self, view: JobView, action: EndExecs, end: End) -> None:
         """End execs by `end`, in a turn of the looks.
@@ -194,8 +217,27 @@ class Execs(Looks[dict[str, HeldExecs]]):
                     if suspect in before.tries
                 },
                 ended=ended_execs.confirmed(view, found, now=asked_at),
+                roll_call=before.roll_call,
             )
         return True
+
+    async def _call(self, call: _Call) -> bool:
+        """Note which ranks' execs run. It is news if another one is missing than before."""
+        asked_at, found = self.now(), None
+        with suppress(ProcessesHidden):
+            found = await _execs(self.client, call.job[0], call.launcher, most=call.most)
+        known, uid = self.jobs.get(call.job, {}), call.launcher.ref.uid
+        before = known.get(uid)
+        if before is None:
+            return False
+        if found is None:
+            failed = RollCall(asked_at=asked_at, hosts=call.hosts)
+            known[uid] = replace(before, roll_call=failed)
+            return False
+        missing = frozenset(call.hosts).difference(held.pod for held in found)
+        answer = RollCall(asked_at=asked_at, answered=True, hosts=call.hosts, missing=missing)
+        known[uid] = replace(before, roll_call=answer)
+        return not missing <= before.roll_call.missing
 
     async def _end(self, job: Job, uid: str, end: End) -> bool:
         ended = await end()
@@ -256,22 +298,34 @@ async def look(
 
     Raises ProcessesHidden.
     """
+    return await _execs(client, view.namespace, launcher, most=view.most_execs, timeout=timeout)
+
+
+async def _execs(
+    client: ApiReader,
+    namespace: str,
+    launcher: Launcher,
+    *,
+    most: int,
+    timeout: float = LOOK_TIMEOUT,  # noqa: ASYNC109 - of exec_in_pod
+) -> tuple[Exec, ...] | None:
+    """Return the execs that a launcher holds, as `look` does."""
     if launcher.facts.started_at is None:
         return None
     result = await look_into(
         client,
-        view.namespace,
+        namespace,
         launcher.ref.name,
         container=launcher.container,
         command=SHARED_COMMAND if launcher.facts.shares_processes else COMMAND,
         timeout=timeout,
-        limit=BYTES_AN_EXEC * view.most_execs,
+        limit=BYTES_AN_EXEC * most,
     )
     if result is None:
         return None
     if result.stdout == _HIDDEN:
         raise ProcessesHidden
-    return parse(result.stdout, started_at=launcher.facts.started_at, most=view.most_execs)
+    return parse(result.stdout, started_at=launcher.facts.started_at, most=most)
 
 
 def parse(output: str, *, started_at: float, most: int = MOST_EXECS) -> tuple[Exec, ...] | None:

@@ -9,7 +9,7 @@ host name (decide/host_list).
 """
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from mpijob_elastic.act.looks import FairTurns, Job, Looks, look_into
@@ -32,7 +32,7 @@ PROBE_TIMEOUT = 3.0
 _CHECK = Timeouts(attempt=PROBE_TIMEOUT, throttled=0)
 # Looks over all jobs, under way at once and begun in a second: into leaving workers, for whose GPUs
 # somebody waits, and into published workers. A single job may have a third of these looks under
-# way, which is enough for all looks of a second.
+# way, which is enough for all looks of a second. Roll calls of launchers share the latter turns.
 LEAVING_AT_ONCE, LEAVING_A_SECOND = 48, 50.0
 PUBLISHED_AT_ONCE, PUBLISHED_A_SECOND = 24, 10.0
 # Looks into published workers that begin together. Each look needs a connection with a TLS
@@ -43,6 +43,17 @@ PUBLISHED_TOGETHER = 10
 # them: as many as can be probed until the job is decided on again (decide/lost_ranks). Probes of
 # more workers are dropped.
 MOST_WATCHED = 300
+
+
+def published_turns() -> FairTurns:
+    """Return new turns for the looks that a job at rest needs."""
+    return FairTurns(
+        at_once=PUBLISHED_AT_ONCE,
+        a_second=PUBLISHED_A_SECOND,
+        together=PUBLISHED_TOGETHER,
+        most=MOST_WATCHED,
+    )
+
 
 _ANSWERS = {SCRIPT: ("idle", "busy"), TELL: ("told",), END: ("told",)}
 
@@ -79,16 +90,12 @@ class Prober(Looks[dict[str, tuple[str, Probe]]]):
     """
 
     metrics: Metrics
+    #: The turns of looks into published workers.
+    published: FairTurns = field(default_factory=published_turns)
 
     def __post_init__(self) -> None:
         """Make the turns of its looks."""
         self._leaving = FairTurns(at_once=LEAVING_AT_ONCE, a_second=LEAVING_A_SECOND)
-        self._published = FairTurns(
-            at_once=PUBLISHED_AT_ONCE,
-            a_second=PUBLISHED_A_SECOND,
-            together=PUBLISHED_TOGETHER,
-            most=MOST_WATCHED,
-        )
 
     def seen(self, job: Job, pod: str, occasion: str) -> Probe:
         """Return the result of probing a pod (`Worker.key`) on an occasion (`Config.occasion`)."""
@@ -148,7 +155,7 @@ class Prober(Looks[dict[str, tuple[str, Probe]]]):
             self.jobs[view.namespace, view.name] = kept
 
     def _look(self, look: _Look) -> None:
-        turns = self._published if look.published else self._leaving
+        turns = self.published if look.published else self._leaving
         # A leaving worker does not wait for its look as a published worker: the occasions differ.
         self._begin(f"{look.key} {look.occasion}", look.job, turns, partial(self._ask, look))
 
@@ -237,10 +244,17 @@ def _with(probe: Probe, outcome: str, *, asked_at: float) -> Probe:
 def _tells(before: Probe, after: Probe) -> bool:
     """Tell whether a probe of a published worker is news.
 
-    The worker is or was idle, or is busy for the first time.
+    The worker is or was idle, or is busy for the first time, or a ring has formed again.
     """
     return (
         after.idle_at is not None
         or after.busy_seen != before.busy_seen
         or before.idle_at is not None
+        or _is_of_new_ring(before.progress, after.progress)
     )
+
+
+def _is_of_new_ring(before: ProgressLine | None, after: ProgressLine | None) -> bool:
+    if before is None or after is None:
+        return False
+    return before.since != after.since

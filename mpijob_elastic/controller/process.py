@@ -196,7 +196,7 @@ class Controller:
         leader_writer = LeaderWriter(client, time_left=self._lease.time_left, metrics=self._metrics)
         self._events = Events(leader_writer, instance=settings.identity, now=now, random=random)
         self._prober = Prober(client, metrics=self._metrics, now=now, wake=self._wake)
-        self._execs = Execs(client, now=now, wake=self._wake)
+        self._execs = Execs(client, now=now, wake=self._wake, calls=self._prober.published)
         self._driver_looks = DriverLooks(client, now=now, wake=self._wake)
         drains = SeenTimes(clock=time.monotonic)
         writer = Writer(

@@ -358,9 +358,19 @@ class LookIntoLauncher:
     launcher: Launcher
     #: The reasons for the look, kept so that no reason leads to a second look.
     about: frozenset[str]
+    #: For a roll call, which has no reason and may wait: the host names of the workers that are
+    #: called, by pod.
+    called: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_roll_call(self) -> bool:
+        """True if it looks for the execs into some workers, whatever the reason."""
+        return bool(self.called)
 
     def says(self) -> str:
         """Return the words for a plan; only the controller knows when it last looked."""
+        if self.is_roll_call:
+            return f"check by exec, now and then, that {self.launcher.ref.name} holds all ranks"
         return (
             f"check by exec, unless just done, that {self.launcher.ref.name} holds no exec into a "
             "pod that is gone"

@@ -12,7 +12,8 @@ This counts only where no other reason is left for which an exec may be missing:
   another one. So a rank was seen for a while since the worker was listed.
 - The driver tries a host again (--blacklist-cooldown-range), or is perhaps not horovodrun.
 - Training ends, and ranks end one after the other. So the execs of more than half of the workers
-  have to be there in the same look. That look comes some seconds after the rank was missed.
+  have to be there in the same look. That look comes some seconds after the rank was missed. And
+  the rank that is missed must not say that it has done the last step (model/progress).
 - The look sees no execs at all. The same look has to see others.
 
 All times are seconds.
@@ -62,16 +63,29 @@ def has_ended(launcher: Launcher, worker: Worker) -> bool:
 
 def _missed(view: JobView) -> Iterator[tuple[Worker, float]]:
     """Yield the listed workers whose rank was seen for a while and is missed, and since when."""
-    started_at = _started_at(view)
+    started_at = driver_started_at(view)
     for worker in view.workers:
         since = worker.probe.missed_since(started_at, lasting=SETTLED)
-        if since is None:
+        if since is None or _has_trained(worker):
             continue
         if worker.name in view.host_of:
             yield worker, since
 
 
-def _started_at(view: JobView) -> float:
+def _has_trained(worker: Worker) -> bool:
+    """Tell whether the rank that is missed says that it has done the last step."""
+    line = worker.probe.progress
+    return line is not None and line.is_last
+
+
+def is_settled(worker: Worker, driver_started_at: float) -> bool:
+    """Tell whether a rank runs in the worker, and was seen for so long that its end is a loss."""
+    if worker.probe.idle_at is not None:
+        return False
+    return worker.probe.seen_for(driver_started_at) >= SETTLED
+
+
+def driver_started_at(view: JobView) -> float:
     """Return the start of the driver.
 
     Infinite if nobody knows it, or if the driver may start a rank again where one has died.

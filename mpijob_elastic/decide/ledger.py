@@ -12,7 +12,15 @@ from msgspec.structs import replace
 
 from mpijob_elastic.decide.state import SKEW
 from mpijob_elastic.model import slowness
-from mpijob_elastic.model.goodput import MOST_RINGS, Buckets, Ledger, Span, Spent, buckets
+from mpijob_elastic.model.goodput import (
+    MOST_RINGS,
+    SURELY_LATER,
+    Buckets,
+    Ledger,
+    Span,
+    Spent,
+    buckets,
+)
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.pod import Worker
 from mpijob_elastic.model.progress import ProgressLine
@@ -241,6 +249,8 @@ def _left_at(view: JobView, worker: Worker) -> float | None:
 
 def _with_line(span: Span, line: ProgressLine) -> Span:
     last, stepped_at = span.line, span.step_seen_at(line)
+    if last is not None and line.at >= last.at + SURELY_LATER:
+        span = replace(span, done_after=last.asked_at)
     if last is None:
         counted = _counted_steps(span, line)
         return replace(span, line=line, stepped_at=stepped_at, counted_steps=counted)

@@ -41,11 +41,12 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
 
-from mpijob_elastic.decide import drain, ended_execs, frozen_execs
-from mpijob_elastic.decide.actions import ProbeWorkers
+from mpijob_elastic.decide import drain, ended_execs, frozen_execs, roll_call
+from mpijob_elastic.decide.actions import LookIntoLauncher, ProbeWorkers
 from mpijob_elastic.decide.state import (
     FORGIVEN_AFTER,
     RENAMED,
+    SKEW,
     JobState,
     Moment,
     WorkerState,
@@ -71,6 +72,10 @@ FEW_TRAIN_AFTER = 120.0
 # begins every so many whole seconds, so looks every 30 s might meet it each time.
 LOOK_SELDOM = 31.3
 LOOK_SOON = 10.0
+# The same while an addition waits until the ranks that are left train again, if they tell: so many
+# seconds, and so many for each worker, but no more than LOOK_SOON.
+LOOK_FORMING = 5.0
+LOOK_FORMING_EACH = 0.2
 # The longest pause between two looks into a worker that does not answer.
 PROBES_APART = 600.0
 # Seconds for which looks into a new host are frequent, if no rank was seen in it.
@@ -180,7 +185,10 @@ def probe(state: JobState) -> Step[ProbeWorkers]:
     chosen = tuple(worker for worker in first_due if due[worker.name] <= state.now + TOGETHER)
     # Workers that are asked now answer in time or not; the others are due later.
     rest = [at for at in due.values() if at > state.now + TOGETHER]
-    next_at = min([state.now + LOOK_SOON, *rest])
+    soon = LOOK_SOON
+    if state.resume_at > state.now:
+        soon = min(soon, _forming_pause(state, hosts))
+    next_at = min([state.now + soon, *rest])
     return Step(ProbeWorkers(workers=chosen, published=True), next_at)
 
 
@@ -197,16 +205,82 @@ def _pauses(state: JobState, hosts: tuple[Worker, ...]) -> dict[str, float]:
     Looks find lost ranks, but not under elastic.sh, which notices them itself. They also tell what
     a change of the list costs, and how far the training is (model/progress).
     """
-    watched = _watched(state) if state.view.driver.spends_names else ()
+    watched: tuple[Worker, ...] = ()
+    if state.view.driver.spends_names and state.may_number and len(state.view.host_of) >= 2:
+        watched = hosts  # as in _watched
     often = {*_suspicious(state, watched), *_starting(state, hosts)}
-    usual = LOOK_SELDOM if watched or _may_tell(state) else PROBES_APART
-    return {worker.name: LOOK_SOON if worker.name in often else usual for worker in hosts}
+    usual = LOOK_SELDOM
+    if not _may_tell(state):
+        usual = _usual_pause(state, watched)
+    pauses = {worker.name: LOOK_SOON if worker.name in often else usual for worker in hosts}
+    if state.resume_at > state.now:
+        most = _forming_pause(state, hosts)
+        pauses = {pod: min(pause, most) for pod, pause in pauses.items()}
+    launcher = state.view.launcher
+    if launcher and launcher.held.roll_call.missing:
+        at_once = roll_call.missing(state).intersection(pauses)
+        pauses.update(dict.fromkeys(at_once, 0.0))
+    return pauses
+
+
+def _usual_pause(state: JobState, watched: tuple[Worker, ...]) -> float:
+    """Return the seconds between two looks into a worker, where no lines are to be read."""
+    if not watched:
+        return PROBES_APART
+    launcher = state.view.launcher
+    if launcher is None or not launcher.held.roll_call.answered:
+        return LOOK_SELDOM
+    if roll_call.suffices(state, watched):
+        return roll_call.WORKERS_APART
+    return LOOK_SELDOM
+
+
+def _was_seen_twice(workers: Iterable[Worker]) -> bool:
+    """Tell whether two looks in a row have seen a rank somewhere: before, no roll call helps."""
+    for worker in workers:
+        since = worker.probe.busy_since
+        if since is not None and since < worker.probe.busy_at:
+            return True
+    return False
+
+
+def _forming_pause(state: JobState, hosts: tuple[Worker, ...]) -> float:
+    """Return the longest pause between two looks while the ranks left get over a loss.
+
+    It is short if they will tell when they step again.
+    """
+    ledger = state.view.ledger
+    if ledger is None or not ledger.has_lines:
+        return LOOK_SELDOM
+    return min(max(LOOK_FORMING, len(hosts) * LOOK_FORMING_EACH), LOOK_SOON)
+
+
+def call(state: JobState) -> Step[LookIntoLauncher]:
+    """Return the roll call that is due, or when the next is due (see roll_call).
+
+    A job that writes lines of progress needs the looks into its workers for these lines, so at rest
+    it has no roll calls.
+    """
+    if not _was_seen_twice(state.view.workers):
+        return NO_STEP
+    ledger = state.view.ledger
+    at_rest = not _has_changed(state)
+    if at_rest and ledger and ledger.has_lines:
+        return NO_STEP
+    if not state.view.driver.spends_names:
+        return NO_STEP
+    return roll_call.look(state, _watched(state), at_rest=at_rest)
 
 
 def _may_tell(state: JobState) -> bool:
     """Tell whether the job writes lines of progress, or may yet begin to."""
     if state.view.ledger and state.view.ledger.has_lines:
         return True
+    return _has_changed(state)
+
+
+def _has_changed(state: JobState) -> bool:
+    """Tell whether the list changed so recently that the job is not at rest."""
     memory = state.view.memory
     return state.now - max(memory.added_at, memory.removed_at) < BEGINS_WITHIN
 
@@ -346,9 +420,25 @@ def resume_at(moment: Moment, workers: Iterable[WorkerState]) -> float:
     for worker in absent:
         times[worker.name] = min(honest(worker.pod.facts.created_at, now=now), all_gone_at)
     waits = [at for pod, at in times.items() if _matters(memory, pod)]
-    if waits:
-        return max(waits) + _reform_for(view)
-    return 0.0
+    if not waits:
+        return 0.0
+    if _have_formed(view, workers, since=max(waits)):
+        return 0.0
+    return max(waits) + _reform_for(view)
+
+
+def _have_formed(view: JobView, workers: Iterable[WorkerState], *, since: float) -> bool:
+    """Tell whether the ranks that are left have surely done steps without the lost ones since."""
+    if view.ledger is None:
+        return False
+    left = [one.pod for one in workers if one.published and not one.pod.facts.node_gone_at]
+    lost = [one for one in workers if is_node_lost(one)]
+    if len(left) + len(lost) != len(view.host_of):
+        return False
+    pods = [pod.ref.uid for pod in left]
+    return view.ledger.have_stepped(
+        pods, ranks=len(pods) * view.facts.slots, since=since, skew=SKEW
+    )
 
 
 def _all_gone_at(moment: Moment) -> float:

@@ -341,7 +341,7 @@ def _put_together(state: JobState, steps: Sequence[AnyStep]) -> Plan:
     seldom: list[AnyStep] = []
     # These looks change nothing, so they wait until no write is due.
     if not actions and not state.view.ended:
-        seldom = [lost_ranks.probe(state), frozen_execs.look(state)]
+        seldom = [lost_ranks.probe(state), lost_ranks.call(state), frozen_execs.look(state)]
     looks = [step.write for step in (*due, *seldom) if isinstance(step.write, Look)]
     return Plan(
         actions=tuple(actions),

@@ -77,6 +77,9 @@ TELLS_WITHIN = 900.0
 # Seconds after its last look in which a rank that leaves in order has trained on. A look that was
 # due by then has failed.
 TRUSTED_FOR = 45.0
+# Seconds by which a line must be of a later step to show that a step was done since the line before
+# was read: a rank may keep to itself what it does within a fraction of that (`Progress.PAUSE`).
+SURELY_LATER = 1.0
 # Earlier rings of which the last line is kept: a loss and the way back may take several.
 MOST_RINGS = 4
 
@@ -130,6 +133,9 @@ class Span(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     in_order: bool = False
     #: When a look first saw its last step, by our clock; 0 without a line.
     stepped_at: float = 0.0
+    #: A time after which its rank has surely done a step, by our clock: a look began then that read
+    #: an earlier step, and a later look has read another one. 0 if no two looks show that.
+    done_after: float = 0.0
     #: What looks have shown of its rank beside the others, in the ring of its last line.
     slow: Slowness = NOT_COMPARED
 
@@ -160,6 +166,16 @@ class Span(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         if self.gone_at is not None or self.unlisted_at is not None:
             return None
         return self.line
+
+    def has_stepped(self, *, ranks: int, since: float, skew: float) -> bool:
+        """Tell whether its rank has surely done a step since, the last one in a ring of this size.
+
+        skew: seconds by which clocks may differ.
+        """
+        line = self.listed_line
+        if line is None or not line.alive or line.ranks != ranks:
+            return False
+        return self.done_after >= since and line.at >= since + skew
 
     def step_seen_at(self, line: ProgressLine) -> float:
         """Return when a look first saw the last step of a line that is read now."""
@@ -326,6 +342,14 @@ class Ledger:
                 return None
             began = max(began, line.since)
         return began or None
+
+    def have_stepped(self, pods: Iterable[str], *, ranks: int, since: float, skew: float) -> bool:
+        """Tell the same as `Span.has_stepped` of each of these pods (its uid)."""
+        spans = [self.spans.get(pod) for pod in pods]
+        return all(
+            span is not None and span.has_stepped(ranks=ranks, since=since, skew=skew)
+            for span in spans
+        )
 
     def last_told(self, *, ranks: int) -> float | None:
         """Return when a rank last told of an earlier ring of so many ranks or more."""

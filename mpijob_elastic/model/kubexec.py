@@ -103,6 +103,28 @@ class Exec:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RollCall:
+    """The result of a look for the execs into many workers at once."""
+
+    #: When the launcher was asked, in seconds since the epoch; 0 if never.
+    asked_at: float = 0.0
+    #: True if it has answered.
+    answered: bool = False
+    #: The host names of the workers that were called, by pod.
+    hosts: Mapping[str, str] = field(default_factory=dict)
+    #: The pods of these into which it held no exec.
+    missing: frozenset[str] = frozenset()
+
+    @property
+    def is_complete(self) -> bool:
+        """True if an exec into each of these workers ran."""
+        return self.answered and not self.missing
+
+
+NO_ROLL_CALL = RollCall()
+
+
+@dataclass(frozen=True, kw_only=True)
 class HeldExecs:
     """The result of looks into a launcher; times are seconds since the epoch."""
 
@@ -122,6 +144,8 @@ class HeldExecs:
     hidden: bool = False
     #: The reasons that the last answer confirmed: a rank is missed, and its exec has ended.
     ended: frozenset[str] = frozenset()
+    #: The last roll call, which is a look of its own.
+    roll_call: RollCall = NO_ROLL_CALL
 
     @cached_property
     def unended(self) -> frozenset[str]:

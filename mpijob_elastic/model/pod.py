@@ -288,11 +288,15 @@ class Probe:
 
         None unless looks had seen one for `lasting` seconds before, all of them past `after`.
         """
-        if self.busy_since is None:
-            return None
-        if self.busy_at - max(self.busy_since, after) < lasting:
+        if self.seen_for(after) < lasting:
             return None
         return self.idle_since
+
+    def seen_for(self, after: float) -> float:
+        """Return for how many seconds past `after` looks in a row saw a rank, up to the last."""
+        if self.busy_since is None:
+            return 0.0
+        return self.busy_at - max(self.busy_since, after)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -73,6 +73,11 @@ class ProgressLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.first >= bound_at - skew and self.at <= self.asked_at + skew
 
     @property
+    def is_last(self) -> bool:
+        """True if the last step of the whole training is done, as far as the line says."""
+        return 0 < self.total <= self.step
+
+    @property
     def done(self) -> float:
         """Seconds of steps that count, as far as is known now."""
         return self.kept + self.open

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -11,6 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from mpijob_elastic.act import launcher_execs
 from mpijob_elastic.act.launcher_execs import Execs, end_command
+from mpijob_elastic.act.looks import FairTurns
 from mpijob_elastic.act.writer import Writer
 from mpijob_elastic.decide import derive, frozen_execs
 from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher
@@ -18,7 +20,7 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.bounds import BYTES_AN_EXEC, MOST_EXECS
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.kubexec import MOST_TRIES, Exec, HeldExecs
+from mpijob_elastic.model.kubexec import MOST_TRIES, NO_ROLL_CALL, Exec, HeldExecs, RollCall
 from mpijob_elastic.model.launch_command import Launch
 from mpijob_elastic.model.pod import Launcher, Probe
 from mpijob_elastic.telemetry.metrics import Metrics
@@ -379,3 +381,62 @@ async def test_execs_are_ended(
     commands = [end_command((DEAD, LATER)[:tried])] if tried else []
     assert await end(**how) == (ended, commands, ["FrozenExecEnded"] * said)
     assert end_command((DEAD, LATER))[3:] == ["sh", "41 5000 j-worker-2", "43 5000 j-worker-3"]
+
+
+CALLED = {pod: pod for pod in ("j-worker-0", "j-worker-1")}
+BOTH = "7 10025 j-worker-0\n8 10025 j-worker-1\n"
+
+
+async def call(found: Looks, *, woken: bool) -> RollCall:
+    """Return the result of a roll call, and see whether it has woken its job."""
+    before = len(found.woken)
+    found.execs.begin(VIEW, LookIntoLauncher(launcher=LAUNCHER, about=frozenset(), called=CALLED))
+    held = await found.done()
+    assert len(found.woken) == before + woken
+    return held.roll_call
+
+
+async def test_a_roll_call_tells_whose_exec_is_missing_and_only_that_is_news() -> None:
+    async with looks(BOTH, ALIVE, ALIVE, BOTH, "") as found:
+        assert (await call(found, woken=False)).is_complete
+        missed = await call(found, woken=True)
+        assert missed == RollCall(
+            asked_at=AT, answered=True, hosts=CALLED, missing=frozenset({"j-worker-0"})
+        )
+        assert await call(found, woken=False) == missed
+        assert (await call(found, woken=False)).is_complete
+        assert (await call(found, woken=True)).missing == {*CALLED}
+
+
+@pytest.mark.parametrize("answer", ["sh: not found\n", "hidden\n"])
+async def test_a_roll_call_without_an_answer_misses_nobody(answer: str) -> None:
+    async with looks_at(prints_in_turn(answer)) as found:
+        failed = await call(found, woken=False)
+        assert failed == RollCall(asked_at=AT, hosts=CALLED)
+        assert not found.held.hidden
+
+
+async def test_a_roll_call_changes_nothing_that_other_looks_have_found() -> None:
+    async with looks(GONE, GONE, BOTH, BOTH) as found:
+        await found.look()
+        before = await found.look()
+        assert before.frozen
+        last = await call(found, woken=False)
+        assert found.held == replace(before, roll_call=last)
+        after = await found.look()
+        assert after.roll_call == last
+
+
+async def test_roll_calls_wait_for_turns_of_their_own_so_that_other_looks_do_not() -> None:
+    async with looks(BOTH) as found:
+        found.execs.calls = FairTurns(at_once=1, a_second=1.0, most=3)
+        async with found.execs.calls.turn("n", "another"):
+            begun = LookIntoLauncher(launcher=LAUNCHER, about=frozenset(), called=CALLED)
+            found.execs.begin(VIEW, begun)
+            found.execs.begin(VIEW, begun)
+            found.begin()
+            await found.done(still_asking=1)
+            assert found.held.asked_at == AT
+            assert found.held.roll_call == NO_ROLL_CALL
+            assert len(found.shells.asked) == 1
+        assert (await found.done()).roll_call.is_complete

@@ -1,6 +1,7 @@
 """Looks into workers, against a server that speaks exec: what is asked, how much, and what is kept of the answers."""
 
 from collections.abc import AsyncIterator, Callable
+from itertools import pairwise
 
 import msgspec
 import pytest
@@ -18,6 +19,7 @@ from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import NOW, but, config, job, pods, worker
 from tests.doubles.shells import Asked, Shells, by_place, connected
 from tests.faults.waiting import eventually
+from tests.product.decide.test_ledger import told
 
 FIRST, SECOND = pods(0, 1)
 # 2→1, where j-worker-1 is out of the list.
@@ -209,6 +211,13 @@ async def test_only_news_of_a_published_worker_wakes_its_job(world: World) -> No
         world.says(first=word)
         await world.look(view, view.workers, published=True)
         assert len(world.woken) == woken, word
+
+
+def test_the_first_line_of_a_ring_is_news() -> None:
+    steps = [Probe(busy_seen=True, progress=line) for line in (None, told(NOW), told(NOW + 30))]
+    again = but(steps[0], progress=told(NOW + 60, since=NOW + 50))
+    news = [worker_probes._tells(*pair) for pair in pairwise([*steps, again, again])]
+    assert news == [False, False, True, False]
 
 
 async def test_a_worker_is_asked_once_at_a_time_and_a_job_that_is_woken_may_look_again_at_once(

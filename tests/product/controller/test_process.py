@@ -73,6 +73,13 @@ async def test_a_standby_gathers_no_keys_of_jobs_that_come_and_go(
         assert controller._queue.depth == 0
 
 
+async def test_roll_calls_take_their_turns_among_the_looks_into_published_workers(
+    client: ApiWriter,
+) -> None:
+    async with running(client) as controller:
+        assert controller._execs.calls is controller._prober.published
+
+
 async def test_a_former_leader_shows_no_jobs_and_remembers_none_that_is_gone(
     api: TinyApi, client: ApiWriter
 ) -> None:

@@ -10,6 +10,7 @@ from mpijob_elastic.model.launch_command import Launch
 from mpijob_elastic.model.pod import LauncherPhase, Probe
 from tests.builders import LONG_AGO, NOW, Story, but, config, job, pods
 from tests.product.decide.plans import does, those
+from tests.product.decide.test_ledger import told
 
 MISSED_AT = NOW - ASKED_AFTER
 MISSED = Probe(
@@ -50,6 +51,12 @@ def lost(view: JobView) -> tuple[str, ...]:
     return those(view, lambda worker: worker.rank_lost)
 
 
+def test_a_rank_that_has_steps_left_is_missed() -> None:
+    for total in (0, 601):
+        line = told(MISSED_AT, step=600, total=total)
+        assert lost(answered(story(but(MISSED, progress=line)), 0, 1)) == pods(2)
+
+
 def test_the_launcher_is_asked_once_soon_after_a_rank_is_missed() -> None:
     assert frozen_execs.look(derive(story(), now=NOW - 1)).again_at == NOW
     assert asks(story())
@@ -81,6 +88,9 @@ def test_the_launcher_is_asked_once_soon_after_a_rank_is_missed() -> None:
         pytest.param(story().configured(kubexec="mine"), id="another kubexec.sh"),
         pytest.param(story().but(config=config(pods(0, 1))).shown(), id="not listed"),
         pytest.param(story().plain(), id="not elastic"),
+        pytest.param(
+            story(but(MISSED, progress=told(MISSED_AT, step=600, total=600))), id="its last step"
+        ),
     ],
 )
 def test_the_launcher_is_not_asked_where_an_ended_exec_would_prove_nothing(view: JobView) -> None:

@@ -7,11 +7,12 @@ import pytest
 
 from mpijob_elastic.decide import decide, drain, lost_ranks
 from mpijob_elastic.decide.actions import DeleteWorkers, LookIntoLauncher, WriteConfig
-from mpijob_elastic.decide.state import SETTLE
+from mpijob_elastic.decide.state import SETTLE, SKEW
+from mpijob_elastic.model.goodput import Ledger, Span
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import MOST_TRIES, Exec, HeldExecs
 from mpijob_elastic.model.memory import Memory, Tries
-from mpijob_elastic.model.pod import LauncherPhase, Worker
+from mpijob_elastic.model.pod import LauncherPhase, Probe, Worker
 from mpijob_elastic.model.policy import Policy
 from tests.builders import (
     LONG_AGO,
@@ -29,6 +30,7 @@ from tests.builders import (
 )
 from tests.counted import calls
 from tests.product.decide.plans import change, does, given_up, note, remembered, state
+from tests.product.decide.test_ledger import told
 from tests.simulated_writes import apply, run
 
 [POD] = pods(1)
@@ -234,6 +236,75 @@ def test_where_rank_0_may_be_lost_nothing_changes_until_the_others_have_formed_a
     assert does(view) == f"wake {wait - 1:g}"
     assert does(view, now=GONE_AT + wait, but="wake") == REMOVED
     assert does(BOTH_GONE, now=GONE_AT + lost_ranks.REFORM) == "publish 0, lost 1 2 (HostsLost)"
+
+
+def stepping(view: Story, *, among: int = 2, since: float = GONE_AT, ahead: float = 0.0) -> Story:
+    """The job whose two other ranks have told that they step since a time, by clocks that are ahead."""
+    line = told(
+        since + SKEW + ahead + 1, asked_at=since + SKEW + 1, ranks=among, since=since + ahead
+    )
+    spans = {
+        f"uid-of-{pod}": Span(
+            weight=1, bound_at=LONG_AGO, listed_at=LONG_AGO, line=line, done_after=since
+        )
+        for pod in pods(0, 2)
+    }
+    return view.but(ledger=Ledger(uid="u", spans=spans))
+
+
+TOLD_AT = GONE_AT + SKEW + 1
+
+
+@pytest.mark.parametrize(
+    ("view", "plan"),
+    [
+        pytest.param(stepping(looked(lost(elders=(1,)))), REMOVED, id="they train again"),
+        pytest.param(
+            stepping(lost(elders=(1,))), "nothing", id="the driver takes its ranks for alive"
+        ),
+        pytest.param(
+            stepping(looked(lost(elders=(1,))), among=3), "wake 34", id="in the ring before"
+        ),
+        pytest.param(
+            stepping(looked(lost(elders=(1,))), since=GONE_AT - 7), "wake 34", id="before the loss"
+        ),
+        pytest.param(
+            stepping(looked(lost(elders=(1,))), since=GONE_AT - 7, ahead=500),
+            "wake 34",
+            id="before the loss, by a clock ahead",
+        ),
+        pytest.param(
+            stepping(
+                looked(
+                    lost(
+                        elders=(1,),
+                        replicas=4,
+                        workers=FOUR,
+                        listed=(0, 1, 2, 3),
+                        role=role(0, 1, 2, 3),
+                    )
+                )
+            ),
+            "wake 34",
+            id="one does not tell",
+        ),
+    ],
+)
+def test_nobody_waits_longer_once_the_others_tell_that_they_train_again(
+    view: JobView, plan: str
+) -> None:
+    assert does(view, now=TOLD_AT) == plan
+
+
+def test_the_others_are_looked_into_often_while_they_get_over_a_loss_if_they_tell() -> None:
+    asked = Probe(busy_seen=True, busy_at=NOW, asked_at=NOW)
+    view = looked(lost(elders=(1,))).pod(0, probe=asked).pod(2, probe=asked).pod(1, probe=asked)
+    assert lost_ranks.probe(state(view, now=NOW + 1)).again_at == NOW + lost_ranks.LOOK_SELDOM
+    telling = stepping(view, among=3)
+    assert lost_ranks.probe(state(telling, now=NOW + 1)).again_at == NOW + lost_ranks.LOOK_FORMING
+    many = tuple(worker(index, probe=asked, **(NODE if index == 1 else {})) for index in range(80))
+    large = stepping(looked(lost(elders=(1,), workers=many, listed=tuple(range(80)))))
+    assert lost_ranks.probe(state(large, now=NOW + 1)).again_at == NOW + lost_ranks.LOOK_SOON
 
 
 def test_who_left_after_that_is_not_waited_for_again() -> None:

@@ -1,94 +1,25 @@
-"""Whatever becomes of a rank: only one that never starts again under its host name is lost without a wait.
-
-A small driver starts and ends the rank of the last worker of a job; the job sees only looks.
-"""
-
-from collections.abc import Sequence
-from dataclasses import dataclass
+"""Whatever becomes of a rank: only one that never starts again under its host name is lost without a wait."""
 
 from hypothesis import event, given
 from hypothesis import strategies as st
 
 from mpijob_elastic.act.worker_probes import _with
 from mpijob_elastic.decide import derive, ended_execs, frozen_execs
-from mpijob_elastic.decide.ended_execs import ASKED_AFTER, SETTLED
+from mpijob_elastic.decide.ended_execs import ASKED_AFTER
 from mpijob_elastic.decide.lost_ranks import LOOK_SELDOM, LOST_AFTER
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Exec, HeldExecs
-from mpijob_elastic.model.launch_command import Launch
 from mpijob_elastic.model.pod import Probe
-from tests.builders import LONG_AGO, NOW, Story, job, pods
-
-LAST = 200  # seconds of a course
-MOST_ENDS = int(SETTLED) - 5
-NEVER = 10 * LAST
-SECONDS = st.integers(0, LAST)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Course:
-    """What happens to the ranks of a job, in whole seconds.
-
-    A rank runs in its worker in each of `runs`: from a second until before another.
-    """
-
-    #: Of each worker.
-    runs: Sequence[Sequence[tuple[int, int]]]
-    #: When the last worker was listed again, and when the driver started.
-    added: int = 0
-    started: int = 0
-    #: When somebody looks into the last worker.
-    looks: frozenset[int]
-
-    def has_rank(self, index: int, at: int) -> bool:
-        return any(begin <= at < end for begin, end in self.runs[index])
-
-    def starts_after(self, at: int) -> bool:
-        """Tell whether the driver starts a rank in the last worker after that second."""
-        return any(begin > at for begin, _ in self.runs[-1])
-
-
-SIZES = st.integers(2, 4)
-LOOKS = st.builds(
-    lambda first, pause: frozenset(range(first, LAST, pause)),
-    st.integers(0, 30),
-    st.sampled_from([5, 10, 30]),
+from tests.builders import LONG_AGO, NOW, Story, pods
+from tests.rank_courses import (
+    NEVER,
+    Course,
+    another_driver,
+    killed,
+    listed_again,
+    training,
+    training_ends,
 )
-
-
-@st.composite
-def killed(draw: st.DrawFn) -> Course:
-    """The rank is killed, and nothing comes after it."""
-    others = [[(0, NEVER)]] * draw(SIZES)
-    return Course(runs=[*others, [(0, draw(SECONDS))]], looks=draw(LOOKS))
-
-
-@st.composite
-def listed_again(draw: st.DrawFn) -> Course:
-    """The worker leaves the list and is listed again while its rank leaves; the next ring has a rank in it."""
-    others = [[(0, NEVER)]] * draw(SIZES)
-    added = draw(SECONDS)
-    ends = added + draw(st.integers(0, MOST_ENDS))
-    begins = ends + draw(SECONDS)
-    return Course(runs=[*others, [(0, ends), (begins, NEVER)]], added=added, looks=draw(LOOKS))
-
-
-@st.composite
-def another_driver(draw: st.DrawFn) -> Course:
-    """The driver ends, and another one starts ranks, one after the other."""
-    ended, started = draw(SECONDS), draw(SECONDS)
-    size = draw(SIZES) + 1
-    runs = [[(0, ended), (ended + started + draw(SECONDS), NEVER)] for _ in range(size)]
-    return Course(runs=runs, started=ended + started, looks=draw(LOOKS))
-
-
-@st.composite
-def training_ends(draw: st.DrawFn) -> Course:
-    """The ranks end one after the other; half of the others and more before the launcher is asked."""
-    size, ends = draw(SIZES), draw(SECONDS)
-    soon = [[(0, ends + draw(st.integers(0, int(ASKED_AFTER))))] for _ in range((size + 1) // 2)]
-    late = [[(0, ends + draw(SECONDS))] for _ in range(size // 2)]
-    return Course(runs=[*soon, *late, [(0, ends)]], looks=draw(LOOKS))
 
 
 class Seen:
@@ -98,10 +29,7 @@ class Seen:
         self.course = course
         self.probe, self.held = Probe(), HeldExecs()
         self.names = pods(*range(len(course.runs)))
-        self.story: Story = job(
-            len(self.names),
-            launch=Launch(program="horovodrun", np=1),
-        )
+        self.story: Story = training(len(self.names))
 
     def at(self, second: int) -> JobView:
         """Look as is due, and return the job after that."""
