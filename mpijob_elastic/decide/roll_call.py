@@ -29,11 +29,12 @@ from mpijob_elastic.model.kubexec import NO_ROLL_CALL, RollCall
 from mpijob_elastic.model.pod import Worker
 
 # From one roll call to the next, and to the next after one that was not complete.
-APART = 12.0
+APART = 12.6
 SELDOM = 600.0
 # From one look into a worker to the next in a job at rest that has roll calls. A job of FEWEST
-# workers has as many looks as with a look into each worker every 30 s.
-WORKERS_APART = 180.0
+# workers has as many looks as with a look into each worker every LOOK_SELDOM (lost_ranks), of which
+# this is six times: no multiple of whole seconds either.
+WORKERS_APART = 187.8
 # Of two workers one proves nothing (ended_execs).
 FEWEST = 3
 # For so long a roll call shows that ranks run. Many jobs wait for their turns.

@@ -53,7 +53,7 @@ def commands(modules: set[str]) -> set[str]:
 @pytest.mark.parametrize(
     ("words", "most"),
     [
-        pytest.param("get", 161, id="get"),
+        pytest.param("get", 162, id="get"),
         pytest.param("get --help", 22, id="help of get"),
         pytest.param("scaleout --help", 23, id="help of scaleout"),
     ],

@@ -111,14 +111,14 @@ def test_where_a_roll_call_is_held(view: JobView, *, is_due: bool) -> None:
 @pytest.mark.parametrize(
     ("view", "again_at"),
     [
-        pytest.param(called(seen(), ago=2), NOW + 10, id="complete"),
+        pytest.param(called(seen(), ago=2), NOW + 10.6, id="complete"),
         pytest.param(called(seen(), 2, ago=2), NOW + 598, id="one is missing"),
         pytest.param(called(seen(), ago=2, answered=False), NOW + 598, id="no answer"),
         pytest.param(called(seen(), 2, ago=600), None, id="after a while again"),
-        pytest.param(called(seen(), 2, ago=12, hosts={}), None, id="of another list"),
-        pytest.param(called(seen(), 2, ago=2, hosts={}), NOW + 10, id="not much sooner then"),
+        pytest.param(called(seen(), 2, ago=13, hosts={}), None, id="of another list"),
+        pytest.param(called(seen(), 2, ago=2, hosts={}), NOW + 10.6, id="not much sooner then"),
         pytest.param(
-            called(seen().remembering(removed_at=NOW - 1), 2, ago=12), None, id="before a change"
+            called(seen().remembering(removed_at=NOW - 1), 2, ago=13), None, id="before a change"
         ),
         pytest.param(
             called(seen().launched(started_at=NOW - 90), 2, ago=95), None, id="of another driver"
