@@ -9,9 +9,12 @@ import typer
 from mpijob_elastic.cli import exit_codes
 from mpijob_elastic.cli.lazy_group import LazyGroup
 from mpijob_elastic.kube.errors import KubeError
+from mpijob_elastic.loading import load
 from mpijob_elastic.telemetry.terminal import say
 
 _COMMANDS = "mpijob_elastic.cli.commands"
+# Needed only to say what went wrong.
+_RIGHTS = "mpijob_elastic.cli.rights"
 
 
 class ProgramGroup(LazyGroup):
@@ -79,7 +82,10 @@ def main() -> None:
 
 
 def _in_words(error: KubeError | OSError) -> str:
-    """Return the message of an error, without the number of an error of the system."""
+    """Return the message of an error, without the number of an error of the system.
+
+    A missing right is said in plain words.
+    """
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}"
-    return str(error)
+    return load(_RIGHTS).lacking(error) or str(error)
