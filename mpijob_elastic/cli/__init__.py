@@ -37,6 +37,7 @@ class ProgramGroup(LazyGroup):
         "prune": f"{_COMMANDS}.prune:prune",
         "history": f"{_COMMANDS}.history:history",
         "dashboard": f"{_COMMANDS}.dashboard:dashboard",
+        "status": f"{_COMMANDS}.status:status",
         "install": f"{_COMMANDS}.install:install",
         "uninstall": f"{_COMMANDS}.uninstall:uninstall",
         "controller": f"{_COMMANDS}.controller:controller",

@@ -5,7 +5,7 @@ mpijob-elastic-edit (config/components/user-roles) and with what commands ask of
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -175,6 +175,32 @@ _GIVEN: Mapping[str, frozenset[UserRight]] = {
     VIEW: frozenset(right for right in _EVERYTHING - _LOOK if right.verb not in _WRITES),
     EDIT: _EVERYTHING,
 }
+
+
+def blocked(rules: Iterable[Mapping[str, Sequence[str]]]) -> dict[str, frozenset[UserRight]]:
+    """Return the commands that lack a right they need, and these rights.
+
+    rules: the `resourceRules` of a SelfSubjectRulesReview in the namespace of the jobs.
+    """
+    known = [rule for rule in rules if not rule.get("resourceNames")]
+    missing = {
+        name: frozenset(right for right in used.needed if not _is_in(known, right))
+        for name, used in COMMANDS.items()
+    }
+    return {name: lacks for name, lacks in missing.items() if lacks}
+
+
+def _is_in(rules: Iterable[Mapping[str, Sequence[str]]], right: UserRight) -> bool:
+    _, slash, subresource = right.resource.partition("/")
+    wanted = {
+        "verbs": {"*", right.verb},
+        "apiGroups": {"*", right.group},
+        "resources": {"*", right.resource, f"*{slash}{subresource}"},
+    }
+    return any(
+        all(not some.isdisjoint(rule.get(key) or ()) for key, some in wanted.items())
+        for rule in rules
+    )
 
 
 def lacking(error: Exception) -> str:

@@ -83,7 +83,7 @@ async def make(client: ApiWriter, key: Key, asked: PostedChange, channel: Channe
     agreed = write_change.agreed(decide, asked.confirmed, since="you were asked")
     snapshot, found = await write_change.written(client, *key, agreed)
     channel.put("says", found.says)
-    leader = Leader(await at_work.check(client, now=time.time()))
+    leader = Leader(await at_work.check_change(client, key[0], now=time.time()))
     _, lines = await write_change.followed(
         client,
         snapshot,

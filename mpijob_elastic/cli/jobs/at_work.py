@@ -1,7 +1,8 @@
 """Check that mpijob-elastic is installed and a controller is at work, for commands that need it.
 
 One read of the Lease answers for a cluster where all is well. Other objects are read only where the
-Lease is missing. Nothing is said where this user may not read the Lease, because then nobody knows.
+Lease is missing. Where this user may not read the Lease, a command that changes something asks the
+webhook, which answers if mpijob-elastic is installed; a command that only reads says nothing.
 A command that waits goes on reading the Lease, because a controller may go or come meanwhile.
 """
 
@@ -12,8 +13,11 @@ from functools import partial
 
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import leader
+from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.lease import LeaseObject, LeaseTimes
 from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.loading import load
 from mpijob_elastic.model import phrases
 from mpijob_elastic.model.json_parts import seconds
 from mpijob_elastic.observe import registration
@@ -25,6 +29,8 @@ SILENT = 60.0
 AGAIN = 3.0
 # How a change ends that no controller carries out.
 ONCE = "the change is carried out once a controller runs"
+# Needed only where this user may not read the Lease.
+_CALL = "mpijob_elastic.install.webhook_call"
 NOT_INSTALLED = "mpijob-elastic is not installed in this cluster"
 
 
@@ -37,10 +43,19 @@ class AtWork:
     #: Why nobody carries out changes, in a sentence without a period; "" if somebody does, or if
     #: nobody knows.
     trouble: str = ""
+    #: False where this user may not read what would tell it.
+    known: bool = True
     #: True if a controller may take the Lease in a moment: it expired only a moment ago.
     may_return: bool = False
     #: The namespace of the Lease.
     home: str = names.NAMESPACE
+
+    @property
+    def advice(self) -> str:
+        """What to do about the trouble, in a part of a sentence."""
+        if not self.installed:
+            return f"an administrator runs `{names.INSTALL}`"
+        return f"`{names.PROGRAM} status` says more"
 
 
 class Leader:
@@ -74,16 +89,38 @@ class Leader:
         return self.trouble
 
 
+async def check_change(client: ApiWriter, namespace: str | None, *, now: float) -> AtWork:
+    """Do the same as `check`, for a command that is about to change jobs of a namespace.
+
+    Where this user may read neither Lease nor registration, the webhook is asked by a dry run.
+    """
+    working = await check(client, now=now)
+    if working.known or namespace is None:
+        return working
+    try:
+        answers = await load(_CALL).is_answered(client, namespace)
+    except errors.KubeError:
+        return working
+    return working if answers else AtWork(trouble=_unanswered(namespace), known=False)
+
+
+def _unanswered(namespace: str) -> str:
+    return (
+        f"no webhook of mpijob-elastic answers for namespace {namespace}, so mpijob-elastic is not "
+        "installed, does not cover the namespace, or does not work"
+    )
+
+
 async def check(client: ApiReader, *, now: float) -> AtWork:
     """Return who carries out changes at time `now`, in seconds since the epoch."""
     lease = await leader.lease(client, names.NAMESPACE)
     if lease is None:
-        return AtWork()
+        return AtWork(known=False)
     if lease.metadata.name:
         return await _leading(client, lease, names.NAMESPACE, now=now)
     registered = await registration.read(client)
     if registered is None:
-        return AtWork()  # it may be installed in another namespace
+        return AtWork(known=False)  # it may be installed in another namespace
     if not registered:
         return AtWork(
             installed=False,
@@ -92,7 +129,7 @@ async def check(client: ApiReader, *, now: float) -> AtWork:
     home = registration.home(registered)
     there = await leader.lease(client, home)
     if there is None:
-        return AtWork(home=home)
+        return AtWork(home=home, known=False)
     return await _leading(client, there, home, now=now)
 
 
