@@ -30,8 +30,7 @@ async def status(
     and its jobs need care, what `kubectl scale` lacks and your rights do not change the exit code.
 
     Exit codes: 0 works; 1 not installed, or does not work; 2 wrong usage; 3 works, but something
-    needs care: a replica that is not ready, versions that differ, a certificate that ends soon, an
-    operator other than v0.2.3; 4 not known with your rights, or no answer from the API server; 130
-    Ctrl-C.
+    needs care: a replica that is not ready, versions that differ, a certificate that ends soon,
+    another operator; 4 not known with your rights, or no answer from the API server; 130 Ctrl-C.
     """
     return await work.status.status(where, output=output)

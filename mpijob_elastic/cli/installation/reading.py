@@ -41,7 +41,6 @@ from webhook.certificates import pairs
 
 T = TypeVar("T")
 
-_RULES = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
 _COVERED = "MPIJOB_ELASTIC_JOBS_NAMESPACE"
 # The Secrets with the webhook's certificate: its own, and that of cert-manager.
 _SECRETS = (names.CERTIFICATE_SECRET, f"{names.WEBHOOK}-tls")
@@ -252,11 +251,6 @@ async def _preflight(
 
 async def _blocked(client: ApiReader, namespace: str) -> Mapping[str, frozenset[UserRight]] | None:
     """Return the commands that lack rights in the namespace; None if that cannot be told."""
-    body = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SelfSubjectRulesReview",
-        "spec": {"namespace": namespace},
-    }
-    status = objects.read(await client.review(_RULES, body=body))["status"]
-    found = rights.blocked(status.get("resourceRules") or ())
-    return None if found and status.get("incomplete") else found
+    rules, is_complete = await server.own_rules(client, namespace)
+    found = rights.blocked(rules)
+    return found if is_complete or not found else None
