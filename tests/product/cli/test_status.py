@@ -53,7 +53,7 @@ FACTS = InstallationFacts(
     namespace="ml",
     blocked={},
 )
-NOT_THERE = {
+NOT_THERE: dict[str, Any] = {
     "lease": None,
     "controller": None,
     "webhook_pods": None,
