@@ -141,7 +141,7 @@ COMMANDS: Mapping[str, CommandRights] = {
         without="nothing",
     ),
     "upgrade adopt": CommandRights(
-        needed=_JOBS | rights("mpijobs.kubeflow.org: get, create", "pods: delete"),
+        needed=rights("mpijobs.kubeflow.org: get, create", "configmaps: get", "pods: list, delete"),
     ),
     "kubectl get mpijob": CommandRights(needed=rights("mpijobs.kubeflow.org: get, list, watch")),
     "kubectl scale": CommandRights(

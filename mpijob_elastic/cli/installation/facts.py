@@ -47,8 +47,8 @@ class SeenWebhook:
     namespace: str = ""
     #: Why it does not answer, in words; "" if nobody knows.
     trouble: str = ""
-    #: Why it was not asked, as a sentence; "" if it was.
-    unasked: str = ""
+    #: Why it was not asked, and why its registration was not read, as sentences.
+    unasked: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -68,7 +68,7 @@ class InstalledPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class InstallationReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The installation."""
 
-    #: "works", "care", "unknown", "broken" or "absent".
+    #: "works", "care", "unknown", "broken", "away" or "absent".
     verdict: str
     #: The versions of this program, of the API server, and of what is installed; "" if unknown.
     cli: str
@@ -97,6 +97,11 @@ _ENDS = {
         "Whether mpijob-elastic works is not known, because your account may not read enough.",
     ),
     "broken": (Exit.REFUSED, "mpijob-elastic does not work."),
+    "away": (
+        Exit.REFUSED,
+        "Nothing of mpijob-elastic answers here: it is not installed, does not cover the "
+        "namespace, or does not work.",
+    ),
     "absent": (
         Exit.REFUSED,
         f"{NOT_INSTALLED}; an administrator runs `{names.INSTALL}`.",
@@ -134,6 +139,8 @@ def _verdict(facts: InstallationFacts, parts: Sequence[InstalledPart]) -> str:
     if _is_absent(facts):
         return "absent"
     states = [one.state for one in parts if one.counts]
+    if facts.webhook.registered is None and facts.webhook.answers is False:
+        return "away"
     if PartState.WRONG in states:
         return "broken"
     deciding = {one.state for one in parts if one.part in {"controller", "webhook"}}
@@ -236,7 +243,15 @@ def _webhook(facts: InstallationFacts) -> InstalledPart:
         return _wrong(part, seen.trouble)
     if seen.answers is False:
         return _wrong(part, f"does not answer for jobs in {seen.namespace}")
-    return _unknown(part, "registered; whether it answers is not known" if seen.registered else "-")
+    return _unknown(part, _as_far_as_seen(facts))
+
+
+def _as_far_as_seen(facts: InstallationFacts) -> str:
+    """Return what is known of a webhook that was not asked."""
+    known = ["registered"] if facts.webhook.registered else []
+    if isinstance(facts.webhook_pods, SeenDeployment):
+        known.append(f"{facts.webhook_pods.ready} of {facts.webhook_pods.wanted} replicas ready")
+    return f"{', '.join(known)}; whether it answers is not known" if known else "-"
 
 
 def _certificates(facts: InstallationFacts, *, now: float) -> InstalledPart:
@@ -325,5 +340,4 @@ def _missing(facts: InstallationFacts) -> Iterator[str]:
     ):
         if isinstance(found, NotReadable):
             yield found.lacking
-    if facts.webhook.answers is None and facts.webhook.unasked:
-        yield facts.webhook.unasked
+    yield from facts.webhook.unasked

@@ -165,22 +165,26 @@ def _asked_namespace(controller: SeenDeployment | NotReadable | None, namespace:
 async def _webhook(
     client: ApiWriter, registered: Registration | None, namespace: str
 ) -> SeenWebhook:
-    answers, unasked = None, ""
+    answers, unasked = None, list[str]()
     try:
         answers = await webhook_call.is_answered(client, namespace)
     except errors.NotFound:
-        unasked = f"there is no namespace {namespace} in which the webhook could be asked"
+        unasked += [f"there is no namespace {namespace} in which the webhook could be asked"]
     except errors.ApiError as error:
-        unasked = rights.in_words(error)
+        unasked += [rights.in_words(error)]
     trouble = "" if answers else await registration.trouble(client, registered)
     if answers is False and not trouble and await _is_left_out(client, namespace):
         trouble = f"namespace {namespace} is left out by its label {names.NAMESPACE_OPT_OUT}"
     known = None if registered is None else bool(registered)
     if registered is None and answers is None:
         lacks = _lacks(MUTATING_WEBHOOKS, "get", "in the cluster", names.WEBHOOK_CONFIGURATION)
-        unasked = f"{unasked}; {lacks.lacking}"
+        unasked += [lacks.lacking]
     return SeenWebhook(
-        registered=known, answers=answers, namespace=namespace, trouble=trouble, unasked=unasked
+        registered=known,
+        answers=answers,
+        namespace=namespace,
+        trouble=trouble,
+        unasked=tuple(unasked),
     )
 
 

@@ -150,12 +150,17 @@ FINDINGS = [
             "no replica is ready",
         ),
         (
-            {"webhook": replace(ANSWERS, answers=None, unasked="no right")},
+            {"webhook": replace(ANSWERS, answers=None, unasked=("no right",))},
             "webhook",
             "-",
-            "registered; whether it answers is not known",
+            "registered, 2 of 2 replicas ready; whether it answers is not known",
         ),
-        ({"webhook": replace(ANSWERS, registered=None, answers=None)}, "webhook", "-", "-"),
+        (
+            {"webhook": SeenWebhook(registered=None, answers=None), "webhook_pods": NO},
+            "webhook",
+            "-",
+            "-",
+        ),
         (
             {"webhook": replace(ANSWERS, registered=False, answers=False)},
             "webhook",
@@ -253,6 +258,11 @@ ELASTIC = replace(V0_2_3, version="0.4.0", kind=Kind.ELASTIC)
         ({"trouble": "nobody runs", "operators": []}, "broken", Exit.REFUSED),
         ({"operators": [ELASTIC]}, "broken", Exit.REFUSED),
         ({"webhook": replace(ANSWERS, answers=False), "lease": NO}, "broken", Exit.REFUSED),
+        (
+            {"webhook": SeenWebhook(registered=None, answers=False), "lease": NO},
+            "away",
+            Exit.REFUSED,
+        ),
         (NOT_THERE, "absent", Exit.REFUSED),
         ({**NOT_THERE, "controller": NO, "lease": None}, "absent", Exit.REFUSED),
         ({**NOT_THERE, "controller": PODS, "lease": LEADS}, "broken", Exit.REFUSED),
