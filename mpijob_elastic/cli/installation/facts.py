@@ -11,12 +11,15 @@ from upgrade.findings import PreflightFinding
 from upgrade.operators import Operator
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class NotReadable:
     """What this user may not read."""
 
-    #: The right that is missing, as a sentence.
-    lacking: str
+    verb: str
+    #: The resource as `kubectl auth can-i` takes it, with the name of the object if it has one.
+    what: str
+    #: As `in all namespaces`.
+    where: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +50,8 @@ class SeenWebhook:
     namespace: str = ""
     #: Why it does not answer, in words; "" if nobody knows.
     trouble: str = ""
-    #: Why it was not asked, and why its registration was not read, as sentences.
-    unasked: tuple[str, ...] = ()
+    #: Why it was not asked, as a sentence; "" if it was.
+    unasked: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,8 +72,10 @@ class InstallationFacts:
     controller: SeenDeployment | NotReadable | None
     webhook_pods: SeenDeployment | NotReadable | None
     webhook: SeenWebhook
+    #: Why the registration was not read, None if it was.
+    unregistered: NotReadable | None
     #: When the certificates of the trusted CAs end, and that of the webhook.
-    authorities: Sequence[float] | NotReadable
+    authorities: Sequence[float]
     leaf: float | NotReadable | None
     operators: Sequence[Operator] | NotReadable
     #: What `upgrade preflight` says of the cluster and its jobs.

@@ -131,7 +131,7 @@ def judged(facts: InstallationFacts, *, now: float) -> InstallationReport:
         kubernetes=facts.kubernetes,
         installed=_installed_version(facts),
         parts=parts,
-        missing_rights=tuple(dict.fromkeys(_missing(facts))),
+        missing_rights=tuple(_missing(facts)),
     )
 
 
@@ -259,7 +259,7 @@ def _certificates(facts: InstallationFacts, *, now: float) -> InstalledPart:
     ends = []
     if isinstance(leaf, float):
         ends.append(("the webhook's", leaf))
-    if not isinstance(authorities, NotReadable) and authorities:
+    if authorities:
         ends.append(("its CA's", max(authorities)))
     if not ends:
         return _unknown(part)
@@ -328,16 +328,25 @@ def _your_rights(facts: InstallationFacts) -> InstalledPart:
 
 
 def _missing(facts: InstallationFacts) -> Iterator[str]:
-    """Yield each right without which something is not shown."""
-    for found in (
+    """Yield a sentence for the missing rights to one verb in one place."""
+    unseen: dict[tuple[str, str], list[str]] = {}
+    for found in _read(facts):
+        if isinstance(found, NotReadable):
+            unseen.setdefault((found.verb, found.where), []).append(found.what)
+    for (verb, where), what in unseen.items():
+        yield f"your account may not {verb} {', '.join(what)} {where}"
+    if facts.webhook.unasked:
+        yield facts.webhook.unasked
+
+
+def _read(facts: InstallationFacts) -> tuple[object, ...]:
+    """Return what was read, or may not be read."""
+    return (
         facts.lease,
         facts.controller,
         facts.webhook_pods,
-        facts.operators,
-        facts.authorities,
         facts.leaf,
+        facts.unregistered,
+        facts.operators,
         facts.preflight,
-    ):
-        if isinstance(found, NotReadable):
-            yield found.lacking
-    yield from facts.webhook.unasked
+    )

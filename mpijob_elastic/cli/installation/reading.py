@@ -73,6 +73,7 @@ async def read(client: ApiWriter, namespace: str, *, now: float) -> Installation
         controller=controller,
         webhook_pods=webhook_pods,
         webhook=await _webhook(client, registered, asked),
+        unregistered=_UNREGISTERED if registered is None else None,
         authorities=_authorities(registered),
         leaf=leaf,
         operators=await _operators(client),
@@ -98,8 +99,10 @@ async def _subresources(client: ApiReader) -> frozenset[str] | None:
 
 def _lacks(resource: Resource, verb: str, where: str, name: str = "") -> NotReadable:
     right = UserRight(resource.group, resource.plural, verb)
-    called = f" {name}" if name else ""
-    return NotReadable(f"your account may not {verb} {right.of}{called} {where}")
+    return NotReadable(verb=verb, what=f"{right.of} {name}".strip(), where=where)
+
+
+_UNREGISTERED = _lacks(MUTATING_WEBHOOKS, "get", "in the cluster", names.WEBHOOK_CONFIGURATION)
 
 
 async def _readable(read_it: Awaitable[T], lacks: NotReadable) -> T | NotReadable:
@@ -165,26 +168,23 @@ def _asked_namespace(controller: SeenDeployment | NotReadable | None, namespace:
 async def _webhook(
     client: ApiWriter, registered: Registration | None, namespace: str
 ) -> SeenWebhook:
-    answers, unasked = None, list[str]()
+    answers, unasked = None, ""
     try:
         answers = await webhook_call.is_answered(client, namespace)
     except errors.NotFound:
-        unasked += [f"there is no namespace {namespace} in which the webhook could be asked"]
+        unasked = f"there is no namespace {namespace} in which the webhook could be asked"
     except errors.ApiError as error:
-        unasked += [rights.in_words(error)]
+        unasked = rights.in_words(error)
     trouble = "" if answers else await registration.trouble(client, registered)
     if answers is False and not trouble and await _is_left_out(client, namespace):
         trouble = f"namespace {namespace} is left out by its label {names.NAMESPACE_OPT_OUT}"
     known = None if registered is None else bool(registered)
-    if registered is None and answers is None:
-        lacks = _lacks(MUTATING_WEBHOOKS, "get", "in the cluster", names.WEBHOOK_CONFIGURATION)
-        unasked += [lacks.lacking]
     return SeenWebhook(
         registered=known,
         answers=answers,
         namespace=namespace,
         trouble=trouble,
-        unasked=tuple(unasked),
+        unasked=unasked,
     )
 
 
@@ -197,10 +197,10 @@ async def _is_left_out(client: ApiReader, namespace: str) -> bool:
     return bool(labels.get(names.NAMESPACE_OPT_OUT) == "disabled")
 
 
-def _authorities(registered: Registration | None) -> Sequence[float] | NotReadable:
-    """Return when the CAs end that the API server trusts for the webhook."""
+def _authorities(registered: Registration | None) -> Sequence[float]:
+    """Return when the CAs end that the API server trusts for the webhook; none if unseen."""
     if registered is None:
-        return _lacks(MUTATING_WEBHOOKS, "get", "in the cluster", names.WEBHOOK_CONFIGURATION)
+        return []
     bundles = [
         hook["clientConfig"].get("caBundle") or "" for hook in registered.get("webhooks", ())
     ]

@@ -23,7 +23,7 @@ from upgrade.operators import Kind, Operator
 
 NOW = 1_900_000_000.0
 DAY = 86400.0
-NO = NotReadable("your account may not read it")
+NO = NotReadable(verb="list", what="them", where="everywhere")
 IMAGE = f"registry.example/team/mpijob-elastic:{__version__}"
 PODS = SeenDeployment(image=IMAGE, by="`mpijob-elastic install`", ready=2, wanted=2)
 LEADS = LeaseSpec(
@@ -46,6 +46,7 @@ FACTS = InstallationFacts(
     controller=PODS,
     webhook_pods=PODS,
     webhook=ANSWERS,
+    unregistered=None,
     authorities=[NOW + 300 * DAY],
     leaf=NOW + 60 * DAY,
     operators=[V0_2_3],
@@ -150,7 +151,7 @@ FINDINGS = [
             "no replica is ready",
         ),
         (
-            {"webhook": replace(ANSWERS, answers=None, unasked=("no right",))},
+            {"webhook": replace(ANSWERS, answers=None, unasked="no right")},
             "webhook",
             "-",
             "registered, 2 of 2 replicas ready; whether it answers is not known",
@@ -169,19 +170,19 @@ FINDINGS = [
         ),
         ({}, "certificates", "ok", "the webhook's ends 2030-05-16, its CA's ends 2031-01-11"),
         (
-            {"leaf": NOW + 3 * DAY, "authorities": NO},
+            {"leaf": NOW + 3 * DAY, "authorities": []},
             "certificates",
             "care",
             "the webhook's ends 2030-03-20: it should have been renewed",
         ),
         (
-            {"leaf": NOW - DAY, "authorities": NO},
+            {"leaf": NOW - DAY, "authorities": []},
             "certificates",
             "wrong",
             "the webhook's ends 2030-03-16: it is over",
         ),
         ({"leaf": NO}, "certificates", "ok", "its CA's ends 2031-01-11"),
-        ({"leaf": NO, "authorities": NO}, "certificates", "-", "-"),
+        ({"leaf": NO, "authorities": []}, "certificates", "-", "-"),
         ({}, "namespaces", "ok", "all"),
         (
             {"controller": deployment(namespaces=("ml", "b"))},
@@ -274,14 +275,17 @@ def test_the_whole(changed: dict[str, Any], verdict: str, code: Exit) -> None:
     assert status.lines(whole)[-1] == whole.last
 
 
-def test_each_missing_right_is_one_line() -> None:
-    lacks = [NotReadable(f"your account may not {verb} it") for verb in ("get", "list")]
-    whole = report(
-        lease=lacks[0], controller=lacks[0], webhook_pods=lacks[0], operators=lacks[1], preflight=NO
+def test_missing_rights_of_one_verb_and_place_are_one_line() -> None:
+    here = [
+        NotReadable(verb="get", what=what, where="in namespace x") for what in ("leases", "pods")
+    ]
+    whole = report(lease=here[0], controller=here[1], operators=NO, preflight=NO)
+    assert whole.missing_rights == (
+        "your account may not get leases, pods in namespace x",
+        "your account may not list them, them everywhere",
     )
-    assert whole.missing_rights == (lacks[0].lacking, lacks[1].lacking, NO.lacking)
     shown = [line for line in status.lines(whole) if line.startswith("Not shown: ")]
-    assert len(shown) == 3
+    assert len(shown) == 2
 
 
 def test_where_nothing_is_installed_the_command_to_type_is_last() -> None:
