@@ -12,6 +12,7 @@ from lab.operator.process import Operator
 from lab.registration import called
 from lab.replicas import Controller, Webhook
 from mpijob_elastic.cli import rights
+from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.install.overlays import Overlay
 from tests.lab.asked import Asked
 from tests.lab.command_line import CommandLine
@@ -104,6 +105,8 @@ def test_with_edit_every_command_of_the_session_can_be_typed(
                 assert re.search(other[0], said), (typed, said)
             elif not begins.startswith(ANY_CODE) and "mpijob-elastic: " not in output:
                 assert code == (2 if "Usage:" in output else 0), (typed, code, said)
+    code, said = shell.type("kubectl mpijob-elastic status")
+    assert (code, " leads, renewed " in said, "answers for jobs in ml" in said) == (0, True, True)
 
 
 @pytest.mark.parametrize("role", ["view", rights.VIEW])
@@ -121,6 +124,8 @@ def test_with_view_all_that_reads_can_be_typed_and_what_is_missing_is_said_once(
             assert code == 0 or words.startswith("explain"), said
             assert "403" not in said
             assert len(re.findall("your account may not", said)) <= 1, said
+        code, said = shell.type("kubectl mpijob-elastic status")
+        assert (code, " leads, renewed " in said) == (Exit.NOT_KNOWN, True)
         head = shell.type("kubectl mpijob-elastic explain train")[1].splitlines()[0]
         assert head.startswith("ml/train: Running, 3 of 3 listed; whether they train is not known")
         for words, verb in (
