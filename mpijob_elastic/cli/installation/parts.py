@@ -194,7 +194,8 @@ def _product(facts: InstallationFacts) -> InstalledPart:
     said = f"{tag or 'version unknown'} ({controller.image}), by {controller.by}"
     if isinstance(webhook, SeenDeployment) and webhook.image != controller.image:
         return _care(part, f"{said}; the webhook has another image: {webhook.image}")
-    if tag and not tag.startswith(facts.cli):
+    # A tag may end with the commit from which the image was built.
+    if tag and tag.removeprefix("v").partition("-")[0] != facts.cli:
         return _care(part, f"{said}; this command line has another version")
     return _ok(part, said)
 

@@ -107,6 +107,19 @@ FINDINGS = [
             "0.1.0 (x:0.1.0), by `mpijob-elastic install`; this command line has another version",
         ),
         (
+            {"controller": deployment(image=f"x:v{__version__}-abc"), "webhook_pods": NO},
+            "mpijob-elastic",
+            "ok",
+            f"v{__version__}-abc (x:v{__version__}-abc), by `mpijob-elastic install`",
+        ),
+        (
+            {"controller": deployment(image=f"x:{__version__}0"), "webhook_pods": NO},
+            "mpijob-elastic",
+            "care",
+            f"{__version__}0 (x:{__version__}0), by `mpijob-elastic install`; this command line "
+            "has another version",
+        ),
+        (
             {"webhook_pods": deployment(image="x:2")},
             "mpijob-elastic",
             "care",
