@@ -133,3 +133,24 @@ async def test_with_the_webhook_the_same_user_hears_nothing(cluster: Cluster, jo
     user = Typed(users_kubeconfig(cluster, job.namespace), job.namespace)
     code, printed = await user.run("submit", "--name=other", "--image=i", "--np=1", "--", "true")
     assert (code, "Warning" in printed) == (0, False), printed
+
+
+def roles(lab: CommandLine) -> list[str]:
+    """The ClusterRoles for users."""
+    found = lab.get("clusterroles", "-l", "app.kubernetes.io/name=mpijob-elastic")["items"]
+    names_of = [one["metadata"]["name"] for one in found]
+    return sorted(name for name in names_of if name.endswith(("-view", "-edit")))
+
+
+@pytest.mark.thorough
+def test_the_roles_of_users_come_and_go_with_their_overlay(bare: CommandLine) -> None:
+    bare.install("--jobs-namespace=jobs")
+    assert roles(bare) == []
+    bare.install("--overlay=user-roles", "--jobs-namespace=jobs")
+    assert roles(bare) == ["mpijob-elastic-edit", "mpijob-elastic-view"]
+    said = bare.done("install", "--no-wait", "--jobs-namespace=jobs")
+    assert said.count("deleted     ClusterRole mpijob-elastic-") == 2
+    assert roles(bare) == []
+    bare.install("--overlay=user-roles", "--jobs-namespace=jobs")
+    bare.done(*UNINSTALL)
+    assert roles(bare) == []
