@@ -41,7 +41,6 @@ from webhook.certificates import pairs
 
 T = TypeVar("T")
 
-_COVERED = "MPIJOB_ELASTIC_JOBS_NAMESPACE"
 # The Secrets with the webhook's certificate: its own, and that of cert-manager.
 _SECRETS = (names.CERTIFICATE_SECRET, f"{names.WEBHOOK}-tls")
 _RELEASE = "meta.helm.sh/release-name"
@@ -131,13 +130,12 @@ async def _deployment(
 def seen(found: Mapping[str, Any]) -> SeenDeployment:
     """Return what matters of a Deployment."""
     [container, *_] = found["spec"]["template"]["spec"]["containers"]
-    variables = {one["name"]: one.get("value", "") for one in container.get("env") or ()}
     return SeenDeployment(
         image=container.get("image", ""),
         by=author(found["metadata"]),
         ready=found.get("status", {}).get("availableReplicas", 0),
         wanted=found["spec"].get("replicas", 1),
-        namespaces=tuple(variables.get(_COVERED, "").split()),
+        namespaces=at_work.covered(found),
         arguments=tuple(container.get("args") or ()),
     )
 

@@ -7,15 +7,19 @@ A command that waits goes on reading the Lease, because a controller may go or c
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
+
+import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import leader
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.lease import LeaseObject, LeaseTimes
 from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.resources import DEPLOYMENTS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.loading import load
 from mpijob_elastic.model import phrases
@@ -31,6 +35,8 @@ AGAIN = 3.0
 ONCE = "the change is carried out once a controller runs"
 # Needed only where this user may not read the Lease.
 _CALL = "mpijob_elastic.install.webhook_call"
+# The variable of the controller that names the namespaces which it covers.
+_COVERED = "MPIJOB_ELASTIC_JOBS_NAMESPACE"
 NOT_INSTALLED = "mpijob-elastic is not installed in this cluster"
 
 
@@ -38,7 +44,8 @@ NOT_INSTALLED = "mpijob-elastic is not installed in this cluster"
 class AtWork:
     """Who carries out changes in a cluster."""
 
-    #: False only where neither the Lease nor the webhook of mpijob-elastic exists.
+    #: False only where neither the Lease nor the webhook of mpijob-elastic exists, or where it does
+    #: not cover the namespace of a change.
     installed: bool = True
     #: Why nobody carries out changes, in a sentence without a period; "" if somebody does, or if
     #: nobody knows.
@@ -93,15 +100,44 @@ async def check_change(client: ApiWriter, namespace: str | None, *, now: float) 
     """Do the same as `check`, for a command that is about to change jobs of a namespace.
 
     Where this user may read neither Lease nor registration, the webhook is asked by a dry run.
+    Elsewhere the controller's Deployment tells whether the namespace is covered.
     """
     working = await check(client, now=now)
-    if working.known or namespace is None:
+    if namespace is None or not working.installed:
         return working
+    if working.known:
+        return await _covering(client, working, namespace)
     try:
         answers = await load(_CALL).is_answered(client, namespace)
     except errors.KubeError:
         return working
     return working if answers else AtWork(trouble=_unanswered(namespace), known=False)
+
+
+async def _covering(client: ApiReader, working: AtWork, namespace: str) -> AtWork:
+    """Return the same, or that the installation does not cover the namespace.
+
+    It counts as covered if this user may not read the Deployment, or if there is none.
+    """
+    try:
+        raw = await client.find(DEPLOYMENTS.path(working.home, names.CONTROLLER))
+    except errors.KubeError:
+        return working
+    namespaces = covered(msgspec.json.decode(raw)) if raw else ()
+    if not namespaces or namespace in namespaces:
+        return working
+    trouble = (
+        f"mpijob-elastic covers only the jobs in {phrases.listed(namespaces)}, so nobody carries "
+        f"out changes in namespace {namespace}"
+    )
+    return AtWork(installed=False, trouble=trouble, home=working.home)
+
+
+def covered(controller: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the namespaces whose jobs the controller of this Deployment handles; none for all."""
+    [container, *_] = controller["spec"]["template"]["spec"]["containers"]
+    variables = {one["name"]: one.get("value", "") for one in container.get("env") or ()}
+    return tuple(variables.get(_COVERED, "").split())
 
 
 def _unanswered(namespace: str) -> str:
