@@ -8,12 +8,12 @@ import typer
 
 from mpijob_elastic.cli import exit_codes
 from mpijob_elastic.cli.lazy_group import LazyGroup
-from mpijob_elastic.kube.errors import KubeError
+from mpijob_elastic.kube.errors import Forbidden, KubeError
 from mpijob_elastic.loading import load
 from mpijob_elastic.telemetry.terminal import say
 
 _COMMANDS = "mpijob_elastic.cli.commands"
-# Needed only to say what went wrong.
+# Needed only to say which right is missing.
 _RIGHTS = "mpijob_elastic.cli.rights"
 
 
@@ -89,4 +89,6 @@ def _in_words(error: KubeError | OSError) -> str:
     """
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}"
-    return load(_RIGHTS).lacking(error) or str(error)
+    if isinstance(error, Forbidden):
+        return str(load(_RIGHTS).lacking(error) or error)
+    return str(error)
