@@ -108,6 +108,8 @@ def test_from_nothing_to_an_installation(bare: CommandLine) -> None:
     assert found["webhook"][0] == "wrong"
     assert found["controller"][0] == "wrong"
     assert found["kubectl scale"] == ("ok", "works, and so do HPAs")
+    said = lab.refused("scaleout", "train", "-n", "others")
+    assert "mpijob-elastic covers only the jobs in jobs, so nobody carries out changes" in said
 
 
 @pytest.mark.thorough
