@@ -53,6 +53,7 @@ _ONLY = {
     Overlay.SINGLE_NAMESPACE: ("single-namespace", ".Values.jobsNamespaces"),
     Overlay.CERT_MANAGER: ("cert-manager", ".Values.certManager.enabled"),
     Overlay.PROMETHEUS: ("monitoring", ".Values.monitoring.enabled"),
+    Overlay.USER_ROLES: ("user-roles", ".Values.userRoles.enabled"),
 }
 
 

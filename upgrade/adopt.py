@@ -3,7 +3,7 @@
 import contextlib
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.install import Refused, rollout
+from mpijob_elastic.install import Refused, rollout, webhook_call
 from mpijob_elastic.install.objects import Ask, Say
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
@@ -11,7 +11,7 @@ from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe import live, views
-from upgrade import canary, findings
+from upgrade import findings
 from upgrade.findings import Readiness
 
 
@@ -37,7 +37,7 @@ async def adopt(
         return True
     if found.readiness is not Readiness.RESTART or view.launcher is None:
         raise Refused(f"{namespace}/{job} cannot be adopted ({found.readiness}): {found.why}")
-    if not await canary.is_webhook_called(client, namespace):
+    if not await webhook_call.is_answered(client, namespace):
         raise Refused(
             f"the webhook is not called for jobs in {namespace}, so a new launcher would not see "
             "the host list either; an administrator runs `mpijob-elastic upgrade preflight`, or "

@@ -6,8 +6,9 @@ Nothing is written; a question that cannot be answered is reported as open.
 from typing import Any
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.install import Refused, installer, objects, server
+from mpijob_elastic.install import Refused, installer, objects, server, webhook_call
 from mpijob_elastic.install.installer import InstallPlan
+from mpijob_elastic.install.server import Server
 from mpijob_elastic.kube import envelopes, errors, kubectl_yaml
 from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.kube.resources import (
@@ -21,7 +22,7 @@ from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model import mpijob, operator_types, pod_labels, template_fields
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe import registration, views
-from upgrade import canary, findings, operators, scale, traces
+from upgrade import findings, operators, scale, traces
 from upgrade.findings import Advice, PreflightFinding, Report
 
 _KUEUE = "kueue.x-k8s.io"
@@ -46,6 +47,20 @@ async def look(client: ApiWriter, plan: InstallPlan, *, now: float) -> Report:
     Raises `errors.KubeError` if nothing can be asked.
     """
     found = await server.examine(client, [*plan.manifests(), *server.every_manifest()])
+    seen = await judge(client, found, plan, now=now)
+    return Report(
+        findings=(
+            *seen.findings,
+            await _rights(client, found, plan),
+            await _webhook(client, plan),
+            await kueue(client),
+        ),
+        jobs=seen.jobs,
+    )
+
+
+async def judge(client: ApiReader, found: Server, plan: InstallPlan, *, now: float) -> Report:
+    """Look at the cluster and its jobs, and not at the installation; raises as `look` does."""
     jobs = await _jobs(client)
     found_operators = await operators.operators_in(client)
     adoptions = None if jobs is None else [findings.adoption(view, now=now) for view in jobs]
@@ -60,9 +75,6 @@ async def look(client: ApiWriter, plan: InstallPlan, *, now: float) -> Report:
             *([] if jobs is None else findings.faults(await _faults(client))),
             *await labels(client, plan),
             *([] if jobs is None else findings.template_fields(await _dropped(client, plan))),
-            await _rights(client, found, plan),
-            await _webhook(client, plan),
-            await kueue(client),
         ),
         jobs=tuple(adoptions or ()),
     )
@@ -151,7 +163,7 @@ def _is_covered(plan: InstallPlan, namespace: str) -> bool:
     return not plan.jobs_namespaces or namespace in plan.jobs_namespaces
 
 
-async def _rights(client: ApiReader, found: server.Server, plan: InstallPlan) -> PreflightFinding:
+async def _rights(client: ApiReader, found: Server, plan: InstallPlan) -> PreflightFinding:
     try:
         await installer.check(client, found, plan, uncover=False)
         for check in (scale.check, traces.check):
@@ -169,7 +181,7 @@ async def _webhook(client: ApiWriter, plan: InstallPlan) -> PreflightFinding:
         return PreflightFinding("webhook", Advice.GO, "not installed yet")
     namespace = next(iter(plan.jobs_namespaces), "default")
     try:
-        answers = await canary.is_webhook_called(client, namespace)
+        answers = await webhook_call.is_answered(client, namespace)
     except errors.ApiError:
         answers = False
     if answers:

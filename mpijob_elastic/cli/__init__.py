@@ -8,10 +8,13 @@ import typer
 
 from mpijob_elastic.cli import exit_codes
 from mpijob_elastic.cli.lazy_group import LazyGroup
-from mpijob_elastic.kube.errors import KubeError
+from mpijob_elastic.kube.errors import Forbidden, KubeError
+from mpijob_elastic.loading import load
 from mpijob_elastic.telemetry.terminal import say
 
 _COMMANDS = "mpijob_elastic.cli.commands"
+# Needed only to say which right is missing.
+_RIGHTS = "mpijob_elastic.cli.rights"
 
 
 class ProgramGroup(LazyGroup):
@@ -34,6 +37,7 @@ class ProgramGroup(LazyGroup):
         "prune": f"{_COMMANDS}.prune:prune",
         "history": f"{_COMMANDS}.history:history",
         "dashboard": f"{_COMMANDS}.dashboard:dashboard",
+        "status": f"{_COMMANDS}.status:status",
         "install": f"{_COMMANDS}.install:install",
         "uninstall": f"{_COMMANDS}.uninstall:uninstall",
         "controller": f"{_COMMANDS}.controller:controller",
@@ -84,7 +88,12 @@ def end_with(error: KubeError | OSError) -> NoReturn:
 
 
 def _in_words(error: KubeError | OSError) -> str:
-    """Return the message of an error, without the number of an error of the system."""
+    """Return the message of an error, without the number of an error of the system.
+
+    A missing right is said in plain words.
+    """
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}"
+    if isinstance(error, Forbidden):
+        return str(load(_RIGHTS).lacking(error) or error)
     return str(error)

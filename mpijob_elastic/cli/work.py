@@ -13,6 +13,7 @@ from mpijob_elastic.loading import load
 #: The module of each name below.
 PLACES = {
     "adopt": "upgrade.adopt",
+    "at_work": "mpijob_elastic.cli.jobs.at_work",
     "api_server": "mpijob_elastic.install.server",
     "canary": "upgrade.canary",
     "client": "mpijob_elastic.kube.client",
@@ -36,6 +37,7 @@ PLACES = {
     "show": "mpijob_elastic.cli.jobs.show",
     "size_request": "mpijob_elastic.cli.jobs.size_request",
     "snapshot": "mpijob_elastic.cli.jobs.snapshot",
+    "status": "mpijob_elastic.cli.installation.status",
     "submit": "mpijob_elastic.cli.jobs.submit",
     "table": "mpijob_elastic.cli.jobs.table",
     "top": "mpijob_elastic.cli.jobs.top",
@@ -48,7 +50,9 @@ PLACES = {
 if TYPE_CHECKING:
     from mpijob_elastic.cli import connection
     from mpijob_elastic.cli.dashboard import server as dashboard
+    from mpijob_elastic.cli.installation import status
     from mpijob_elastic.cli.jobs import (
+        at_work,
         deletion,
         explain,
         history,

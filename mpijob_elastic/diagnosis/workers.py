@@ -103,13 +103,21 @@ def unseen(case: Case) -> str:
     if not looks:
         return "only exec can show that, and --no-exec was given"
     if (look := looks.get(case.name)) is None:
-        return f"exec looked only into {len(looks)} other workers"
+        return _why_no_look(case)
     shows_none = not (look.processes or look.error or case.view.elastic)
     return (
         "exec shows no rank, and the launcher alone decides where ranks run"
         if shows_none
         else look.error
     )
+
+
+def _why_no_look(case: Case) -> str:
+    """Return the reason why exec did not look into a worker, although it looked into others."""
+    errors = {look.error for look in case.facts.looks.values()}
+    if len(errors) == 1 and "" not in errors:
+        return errors.pop()  # it would be the same here
+    return f"exec looked only into {len(case.facts.looks)} other workers"
 
 
 def _missing(case: Case) -> Finding:

@@ -36,6 +36,7 @@ class Overlay(StrEnum):
     SINGLE_NAMESPACE = "single-namespace"
     PROMETHEUS = "prometheus"
     ET_OPERATOR = "et-operator"
+    USER_ROLES = "user-roles"
 
 
 # The files with differences, and the overlays that make them. With two overlays, some objects are

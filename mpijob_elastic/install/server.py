@@ -47,6 +47,7 @@ OPTIONAL_KINDS = {
 DEFINITION = "CustomResourceDefinition"
 SELECTOR = f"app.kubernetes.io/name={names.PROGRAM}"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+RULES = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
 
 # A resource, the namespace ("" for none or all), a verb.
 Right = tuple[Resource, str, str]
@@ -242,6 +243,20 @@ async def _allowed(client: ApiReader, right: Right, name: str) -> bool:
         "spec": {"resourceAttributes": asked},
     }
     return bool(read(await client.review(REVIEWS, body=review))["status"].get("allowed"))
+
+
+async def own_rules(client: ApiReader, namespace: str) -> tuple[list[dict[str, list[str]]], bool]:
+    """Return the rules of this account in a namespace, and whether they are all that it has.
+
+    Asking needs no right. Raises `errors.KubeError`.
+    """
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectRulesReview",
+        "spec": {"namespace": namespace},
+    }
+    status = read(await client.review(RULES, body=review))["status"]
+    return status.get("resourceRules") or [], not status.get("incomplete")
 
 
 def order(kind: str) -> int:

@@ -24,6 +24,7 @@ VALUES: dict[Overlay, dict[str, Any]] = {
     Overlay.SINGLE_NAMESPACE: {"jobsNamespaces": TEAMS},
     Overlay.PROMETHEUS: {"monitoring": {"enabled": True}},
     Overlay.ET_OPERATOR: {"etOperator": {"enabled": True}},
+    Overlay.USER_ROLES: {"userRoles": {"enabled": True}},
 }
 SUBSETS = [chosen for size in range(len(VALUES) + 1) for chosen in combinations(VALUES, size)]
 GUARD = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}

@@ -19,6 +19,7 @@ from mpijob_elastic.cli.jobs.at_work import Leader
 from mpijob_elastic.cli.jobs.live import Key
 from mpijob_elastic.cli.jobs.size_request import SizeRequest, resuming, sized, suspending
 from mpijob_elastic.cli.jobs.write_change import Decide, Patience
+from mpijob_elastic.install import Refused
 from mpijob_elastic.install.server import check_rights
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
@@ -73,8 +74,11 @@ async def may(client: ApiReader, key: Key) -> bool:
 async def make(client: ApiWriter, key: Key, asked: PostedChange, channel: Channel) -> None:
     """Send what a change would do; or, once confirmed, make the change and send its progress.
 
-    Raises `errors.KubeError`.
+    Nothing is tried or made where mpijob-elastic is not installed. Raises `errors.KubeError`.
     """
+    working = await at_work.check_change(client, key[0], now=time.time())
+    if not working.installed:
+        raise Refused(f"{working.trouble}; {working.advice}")
     decide = _DECIDE[asked.change](asked.number)
     if not asked.confirmed:
         _, found = await write_change.written(client, *key, decide, dry_run=True)
@@ -83,13 +87,12 @@ async def make(client: ApiWriter, key: Key, asked: PostedChange, channel: Channe
     agreed = write_change.agreed(decide, asked.confirmed, since="you were asked")
     snapshot, found = await write_change.written(client, *key, agreed)
     channel.put("says", found.says)
-    leader = Leader(await at_work.check(client, now=time.time()))
     _, lines = await write_change.followed(
         client,
         snapshot,
         found,
         PATIENCE,
         lambda progress: channel.put("progress", str(progress)),
-        leader=leader,
+        leader=Leader(working),
     )
     channel.put("ended", lines)

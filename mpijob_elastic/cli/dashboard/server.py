@@ -12,6 +12,7 @@ from typing import Any
 
 from aiohttp import web
 
+from mpijob_elastic.cli import rights
 from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.dashboard import guard, post, streams
 from mpijob_elastic.cli.dashboard.streams import Channel
@@ -196,10 +197,6 @@ def _words(done: asyncio.Task[None]) -> str:
     error = None if done.cancelled() else done.exception()
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return (
-        str(error)
-        if isinstance(error, errors.KubeError)
-        else f"{type(error).__name__}: {error}"
-        if error
-        else ""
-    )
+    if isinstance(error, errors.KubeError):
+        return rights.in_words(error)
+    return f"{type(error).__name__}: {error}" if error else ""

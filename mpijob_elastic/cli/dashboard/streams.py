@@ -15,6 +15,7 @@ from typing import NoReturn
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.cli import rights
 from mpijob_elastic.cli.dashboard.training import FollowedTraining
 from mpijob_elastic.cli.jobs import explain, history, report
 from mpijob_elastic.cli.jobs.dependencies import Event, read_event
@@ -210,7 +211,7 @@ class _ShownJob:
                         self._client, snapshot, self._look(snapshot.view), look=False
                     )
                 except errors.KubeError as error:
-                    self._channel.put("lost", str(error))
+                    self._channel.put("lost", rights.in_words(error))
                 self._show()
                 with suppress(errors.KubeError):
                     self._channel.put("history", await history.read(self._client, *self._key))
@@ -251,7 +252,8 @@ class _ShownJob:
                     raw = await self._client.get(path, query=query, limits=CHECK)
                     log["lines"] = _COLOURS.sub("", raw.decode(errors="replace")).splitlines()
                 except errors.KubeError as error:
-                    log["error"] = getattr(error, "message", str(error))
+                    message = getattr(error, "message", str(error))
+                    log["error"] = rights.lacking(error) or message
             self._channel.put("log", log)
             await asyncio.sleep(AGAIN)
 
@@ -261,7 +263,7 @@ class _ShownJob:
         try:
             await self._client.get(path, query={"limit": "1"})
         except errors.Forbidden as error:
-            self._channel.put("events", {"items": [], "error": error.message})
+            self._channel.put("events", {"items": [], "error": rights.in_words(error)})
             return
         except errors.KubeError:
             pass  # the watch tries again
@@ -327,5 +329,5 @@ async def _check(client: ApiReader, channel: Channel) -> NoReturn:
             await client.get("/version", limits=CHECK)
             channel.put("lost", "")
         except errors.KubeError as error:
-            channel.put("lost", str(error))
+            channel.put("lost", rights.in_words(error))
         await asyncio.sleep(AGAIN)

@@ -1,19 +1,27 @@
 """Check that mpijob-elastic is installed and a controller is at work, for commands that need it.
 
 One read of the Lease answers for a cluster where all is well. Other objects are read only where the
-Lease is missing. Nothing is said where this user may not read the Lease, because then nobody knows.
+Lease is missing. Where this user may not read the Lease, a command that changes something asks the
+webhook, which answers if mpijob-elastic is installed; a command that only reads says nothing.
 A command that waits goes on reading the Lease, because a controller may go or come meanwhile.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
+
+import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import leader
+from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.lease import LeaseObject, LeaseTimes
 from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.resources import DEPLOYMENTS
+from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.loading import load
 from mpijob_elastic.model import phrases
 from mpijob_elastic.model.json_parts import seconds
 from mpijob_elastic.observe import registration
@@ -25,6 +33,10 @@ SILENT = 60.0
 AGAIN = 3.0
 # How a change ends that no controller carries out.
 ONCE = "the change is carried out once a controller runs"
+# Needed only where this user may not read the Lease.
+_CALL = "mpijob_elastic.install.webhook_call"
+# The variable of the controller that names the namespaces which it covers.
+_COVERED = "MPIJOB_ELASTIC_JOBS_NAMESPACE"
 NOT_INSTALLED = "mpijob-elastic is not installed in this cluster"
 
 
@@ -32,15 +44,25 @@ NOT_INSTALLED = "mpijob-elastic is not installed in this cluster"
 class AtWork:
     """Who carries out changes in a cluster."""
 
-    #: False only where neither the Lease nor the webhook of mpijob-elastic exists.
+    #: False only where neither the Lease nor the webhook of mpijob-elastic exists, or where it does
+    #: not cover the namespace of a change.
     installed: bool = True
     #: Why nobody carries out changes, in a sentence without a period; "" if somebody does, or if
     #: nobody knows.
     trouble: str = ""
+    #: False where this user may not read what would tell it.
+    known: bool = True
     #: True if a controller may take the Lease in a moment: it expired only a moment ago.
     may_return: bool = False
     #: The namespace of the Lease.
     home: str = names.NAMESPACE
+
+    @property
+    def advice(self) -> str:
+        """What to do about the trouble, in a part of a sentence."""
+        if not self.installed:
+            return f"an administrator runs `{names.INSTALL}`"
+        return f"`{names.PROGRAM} status` says more"
 
 
 class Leader:
@@ -74,16 +96,67 @@ class Leader:
         return self.trouble
 
 
+async def check_change(client: ApiWriter, namespace: str | None, *, now: float) -> AtWork:
+    """Do the same as `check`, for a command that is about to change jobs of a namespace.
+
+    Where this user may read neither Lease nor registration, the webhook is asked by a dry run.
+    Elsewhere the controller's Deployment tells whether the namespace is covered.
+    """
+    working = await check(client, now=now)
+    if namespace is None or not working.installed:
+        return working
+    if working.known:
+        return await _covering(client, working, namespace)
+    try:
+        answers = await load(_CALL).is_answered(client, namespace)
+    except errors.KubeError:
+        return working
+    return working if answers else AtWork(trouble=_unanswered(namespace), known=False)
+
+
+async def _covering(client: ApiReader, working: AtWork, namespace: str) -> AtWork:
+    """Return the same, or that the installation does not cover the namespace.
+
+    It counts as covered if this user may not read the Deployment, or if there is none.
+    """
+    try:
+        raw = await client.find(DEPLOYMENTS.path(working.home, names.CONTROLLER))
+    except errors.KubeError:
+        return working
+    namespaces = covered(msgspec.json.decode(raw)) if raw else ()
+    if not namespaces or namespace in namespaces:
+        return working
+    trouble = (
+        f"mpijob-elastic covers only the jobs in {phrases.listed(namespaces)}, so nobody carries "
+        f"out changes in namespace {namespace}"
+    )
+    return AtWork(installed=False, trouble=trouble, home=working.home)
+
+
+def covered(controller: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the namespaces whose jobs the controller of this Deployment handles; none for all."""
+    [container, *_] = controller["spec"]["template"]["spec"]["containers"]
+    variables = {one["name"]: one.get("value", "") for one in container.get("env") or ()}
+    return tuple(variables.get(_COVERED, "").split())
+
+
+def _unanswered(namespace: str) -> str:
+    return (
+        f"no webhook of mpijob-elastic answers for namespace {namespace}, so mpijob-elastic is not "
+        "installed, does not cover the namespace, or does not work"
+    )
+
+
 async def check(client: ApiReader, *, now: float) -> AtWork:
     """Return who carries out changes at time `now`, in seconds since the epoch."""
     lease = await leader.lease(client, names.NAMESPACE)
     if lease is None:
-        return AtWork()
+        return AtWork(known=False)
     if lease.metadata.name:
         return await _leading(client, lease, names.NAMESPACE, now=now)
     registered = await registration.read(client)
     if registered is None:
-        return AtWork()  # it may be installed in another namespace
+        return AtWork(known=False)  # it may be installed in another namespace
     if not registered:
         return AtWork(
             installed=False,
@@ -92,7 +165,7 @@ async def check(client: ApiReader, *, now: float) -> AtWork:
     home = registration.home(registered)
     there = await leader.lease(client, home)
     if there is None:
-        return AtWork(home=home)
+        return AtWork(home=home, known=False)
     return await _leading(client, there, home, now=now)
 
 

@@ -183,7 +183,7 @@ def _forbidden(error: errors.Forbidden, namespace: str) -> str:
     """Return why exec is refused: the same short words for each pod, or a policy's own."""
     if _LACKS_RIGHT.search(error.message):
         return f"your account may not exec into pods of namespace {namespace} (pods/exec)"
-    return " ".join(str(error).split())
+    return f"exec into pods is refused: {' '.join(error.message.split())}"
 
 
 async def _look(client: ApiReader, namespace: str, worker: Worker) -> Look:

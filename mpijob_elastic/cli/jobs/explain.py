@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from msgspec import structs
+
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.jobs import at_work, dependencies, exec_probes, leader, table
@@ -18,6 +20,7 @@ from mpijob_elastic.cli.target import Where
 from mpijob_elastic.diagnosis import logged_ranks
 from mpijob_elastic.diagnosis.explanation import diagnose
 from mpijob_elastic.diagnosis.facts import (
+    ABOVE,
     Explanation,
     Facts,
     Finding,
@@ -338,11 +341,15 @@ async def _stopped(client: ApiReader, view: JobView) -> Stopped | None:
 
 
 def text(report: Explanation) -> list[str]:
-    """Return the lines of a page with a paragraph for each finding."""
-    lines = _wrapped(headline(report))
+    """Return the lines of a page with a paragraph for each finding.
+
+    What the first sentence says of all workers is not said again of each.
+    """
+    head = headline(report)
+    lines = _wrapped(head)
     for finding in report.job:
         lines += ["", *_paragraph(finding)]
-    for alike in _alike(report.workers):
+    for alike in _alike(_referring(report, head)):
         if len(alike) <= EXPLAINED_EACH:
             for worker in alike:
                 lines += ["", *_paragraph(worker.cause, host=_renamed(worker))]
@@ -358,6 +365,20 @@ def text(report: Explanation) -> list[str]:
     if notices:
         lines += ["", "Notices of the controller:", *(f"{_INDENT}{notice}" for notice in notices)]
     return lines
+
+
+def _referring(report: Explanation, head: str) -> Sequence[WorkerFinding]:
+    """Return the workers, of which each refers to a reason that `head` has said of all."""
+    reason = report.not_known
+    if not reason or reason not in head:
+        return report.workers
+    return [_said_above(worker, reason) for worker in report.workers]
+
+
+def _said_above(worker: WorkerFinding, reason: str) -> WorkerFinding:
+    """Return a worker's finding with a reference in the place of a reason that stands above it."""
+    says = worker.cause.says.replace(f": {reason}", ABOVE)
+    return structs.replace(worker, cause=structs.replace(worker.cause, says=says))
 
 
 def _alike(workers: Sequence[WorkerFinding]) -> list[list[WorkerFinding]]:

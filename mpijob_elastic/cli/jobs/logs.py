@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from mpijob_elastic import names
+from mpijob_elastic.cli import rights
 from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.jobs import exec_probes, pods
 from mpijob_elastic.cli.jobs.pods import LauncherPod, NotStarted
@@ -150,13 +151,14 @@ class _Naming:
     def _tell_not_known(self, error: errors.KubeError) -> None:
         """Say that the ranks cannot be told apart; raise if nothing could be printed then."""
         if not self._worker:
-            said = f"it is not known which worker prints [{self._wanted.rank}]: {error}"
+            why = rights.in_words(error)
+            said = f"it is not known which worker prints [{self._wanted.rank}]: {why}"
             say(f"{names.PROGRAM}: {said}; --rank means the number that Horovod prints", err=True)
             return
         if isinstance(error, errors.Unreachable):
             raise error
         raise NotStarted(
-            f"it is not known which lines come from {self._worker}: {error}"
+            f"it is not known which lines come from {self._worker}: {rights.in_words(error)}"
         ) from error
 
 

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from mpijob_elastic.cli import rights
 from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import pods, write_change
@@ -119,7 +120,7 @@ async def _failure(
     except errors.Unreachable as error:
         raise errors.Unreachable(f"{error}; {goes_on}") from error
     except errors.KubeError as error:
-        return f"the script did not run: {' '.join(str(error).split())}; {so}"
+        return f"the script did not run: {rights.in_words(error)}; {so}"
     except asyncio.CancelledError:
         say(f"Interrupted: {goes_on}.", err=True)
         raise

@@ -17,7 +17,11 @@ from mpijob_elastic.cli.jobs.snapshot import Selection
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import MPI_JOBS
+from mpijob_elastic.loading import load
 from mpijob_elastic.telemetry.terminal import say
+
+# Needed only to say what went wrong.
+_RIGHTS = "mpijob_elastic.cli.rights"
 
 
 async def get(clusters: Sequence[Where], *, job: str | None, output: str) -> Exit:
@@ -37,7 +41,7 @@ async def get(clusters: Sequence[Where], *, job: str | None, output: str) -> Exi
             continue
         if not isinstance(found, errors.KubeError):
             raise found
-        say(f"mpijob-elastic: context {where.context}: {found}", err=True)
+        say(f"mpijob-elastic: context {where.context}: {load(_RIGHTS).in_words(found)}", err=True)
         end = max(end, exit_codes.of(found))
     if lines := table.serialized(reports[0] if job and reports else {"items": reports}, output):
         say(*lines)

@@ -249,9 +249,9 @@ async def submit(where: Where, words: Words, *, dry_run: bool, output: str) -> E
     body, here = manifest(words), ""
     if not dry_run:
         async with reached(where) as (client, namespace):
-            working = await at_work.check(client, now=time.time())
+            working = await at_work.check_change(client, namespace, now=time.time())
             if working.trouble:
-                say(f"Warning: {working.trouble}", err=True)
+                say(f"Warning: {working.trouble}; {working.advice}", err=True)
             here = f"{words.name} -n {namespace}"
             try:
                 await client.create_object(MPI_JOBS.path(namespace), body=body, query=MANAGER)

@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.cli import rights
 from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.jobs import pods, snapshot, table
 from mpijob_elastic.cli.jobs.exec_probes import PATIENCE, each
@@ -97,9 +98,11 @@ async def top(where: Where, *, job: str, sort_by: SortBy | None, headers: bool) 
         ]
         if not mine:
             raise NotStarted(f"no pod of {job} runs; `{names.PROGRAM} explain {job}` says more")
-        measured, gpus = await asyncio.gather(
+        measured, (gpus, refused) = await asyncio.gather(
             _measured(client, namespace, selector), _gpus(client, mine)
         )
+    if refused and found.facts.devices.whole:
+        say(f"Warning: GPUs are not shown: {refused}", err=True)
     say(
         *lines([_use(pod, measured, gpus) for pod in mine], job=job, sort_by=sort_by)[
             0 if headers else 1 :
@@ -190,11 +193,12 @@ def _amounts(metrics: _PodMetrics) -> tuple[int, int]:
     return -(-cpu // _MILLI), memory // _MEBI
 
 
-async def _gpus(client: ApiReader, pods: Iterable[SeenPod]) -> Mapping[str, Gpus]:
-    """Return the GPUs of the first MOST workers, by name.
+async def _gpus(client: ApiReader, pods: Iterable[SeenPod]) -> tuple[Mapping[str, Gpus], str]:
+    """Return the GPUs of the first MOST workers, by name, and why an exec was refused, "" if none.
 
     A worker without nvidia-smi, or into which this user may not exec, has none.
     """
+    refused = list[str]()
     named = {pod.metadata.name: pod for pod in pods if pod.facts.role == names.ROLE_WORKER}
 
     async def ask(pod: SeenPod) -> Gpus:
@@ -209,10 +213,13 @@ async def _gpus(client: ApiReader, pods: Iterable[SeenPod]) -> Mapping[str, Gpus
                 if result.exit_code == 0
                 else ()
             )
+        except errors.Forbidden as error:
+            refused.append(rights.in_words(error))
+            return ()
         except (errors.KubeError, ValueError):
             return ()
 
-    return await each(named, ask)
+    return await each(named, ask), next(iter(refused), "")
 
 
 def _gpu(line: str) -> tuple[int, int]:

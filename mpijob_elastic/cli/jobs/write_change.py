@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from mpijob_elastic import names
 from mpijob_elastic.capabilities.shown import SIZINGS
 from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.exit_codes import Exit
@@ -89,15 +88,15 @@ async def made(
     Nothing is written where mpijob-elastic is not installed, and nothing is waited for where no
     controller is at work and none may take over in a moment. Raises `errors.KubeError`.
     """
-    working = await at_work.check(client, now=time.time())
+    working = await at_work.check_change(client, namespace, now=time.time())
     if not working.installed:
-        raise Refused(f"{working.trouble}; an administrator runs `{names.INSTALL}`")
+        raise Refused(f"{working.trouble}; {working.advice}")
     snapshot, asked = await written(client, namespace, job, decide)
     view = snapshot.view
     say(asked.says)
     if working.trouble:
         trouble = working.trouble[:1].upper() + working.trouble[1:]
-        say(f"{trouble}. `{command('explain', view)}` says whether one runs.", err=True)
+        say(f"{trouble}; {working.advice}.", err=True)
     if working.trouble and not (working.may_return and patience.wait):
         return Exit.NOT_KNOWN if patience.wait else Exit.DONE
     leader = Leader(working)

@@ -71,7 +71,10 @@ async def serving(directory: Path, answers: Answers) -> AsyncIterator[tuple[Wher
         version, plural = parts[3], parts[-1]
         usual: Callable[[], web.Response] | list[worlds.Object]
         usual = lease if plural == names.LEASE else []
-        content = answers.get(f"{version}/{plural}", answers.get(plural, usual))
+        longer = f"{parts[-2]}/{plural}"
+        content = answers.get(
+            longer, answers.get(f"{version}/{plural}", answers.get(plural, usual))
+        )
         if isinstance(content, list):
             return web.json_response(page(content, request))
         if callable(content):

@@ -72,7 +72,12 @@ async def test_one_read_tells_where_all_is_well(
     if words:
         assert re.search(words, found.trouble)
     else:
-        assert found == AtWork()
+        assert not found.trouble
+        assert found.known is all(
+            answer is not None and answer.status != 403
+            for answer in answers.values()
+            if isinstance(answer, web.Response)
+        )
 
 
 async def test_get_says_that_nobody_works_and_no_job_counts_as_elastic(
@@ -124,6 +129,32 @@ async def test_watch_says_that_nobody_works(
             await watch.watch(where, job="train")
     words = "Warning: mpijob-elastic is not installed in this cluster"
     assert capsys.readouterr().err.startswith(words)
+
+
+def controller(namespaces: str) -> web.Response:
+    env = [{"name": "MPIJOB_ELASTIC_JOBS_NAMESPACE", "value": namespaces}] if namespaces else []
+    spec = {"template": {"spec": {"containers": [{"env": env}]}}}
+    return web.json_response({"metadata": {"name": LEASE}, "spec": spec})
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (controller("ml others"), ""),
+        (controller(""), ""),
+        (forbidden("deployments"), ""),
+        (NOT_FOUND, ""),
+        (controller("a b"), "covers only the jobs in a, b, so nobody .* in namespace ml"),
+    ],
+)
+async def test_a_change_asks_whether_its_namespace_is_covered(
+    tmp_path: Path, answer: web.Response, words: str
+) -> None:
+    async with reaching(tmp_path, {f"deployments/{LEASE}": answer}) as (client, asked):
+        found = await at_work.check_change(client, "ml", now=time.time())
+    assert len(asked) == 2
+    assert (found.installed, bool(found.trouble)) == (not words, bool(words))
+    assert re.search(words, found.trouble)
 
 
 async def test_a_size_is_not_changed_where_nobody_carries_it_out() -> None:

@@ -95,7 +95,8 @@ async def test_a_line_of_a_worker_that_has_gone_is_not_given_to_another(cluster:
 
 
 async def refuses(_: Asked) -> AsyncIterator[Message]:
-    raise refused(403, "Forbidden", 'cannot get resource "pods/exec"')
+    lacks = 'User "u" cannot get resource "pods/exec" in API group "" in the namespace "ml"'
+    raise refused(403, "Forbidden", f'pods "train-worker-0" is forbidden: {lacks}')
     yield
 
 
@@ -105,12 +106,13 @@ async def test_without_the_right_to_exec_the_printed_number_counts_and_that_is_s
     cluster.shells.says = refuses
     out, [line] = await cluster.logs(rank=1)
     assert out == ["[1]<stdout>:b", "[1]<stderr>:d"]
+    lacks = "your account may not get pods/exec in namespace ml"
     assert line.startswith(
-        'mpijob-elastic: it is not known which worker prints [1]: 403 Forbidden: cannot get resource "pods'
+        f"mpijob-elastic: it is not known which worker prints [1]: {lacks}; the ClusterRole"
     )
     assert line.endswith("; --rank means the number that Horovod prints")
     with pytest.raises(
-        NotStarted, match=r"it is not known which lines come from train-worker-1: 403 Forbidden"
+        NotStarted, match=f"it is not known which lines come from train-worker-1: {lacks}"
     ):
         await cluster.logs(worker="1")
 

@@ -64,7 +64,14 @@ def test_a_cause_that_many_workers_have_is_explained_once() -> None:
     text = " ".join(" ".join(lines).split())
     assert "The same of 299 more workers: j-worker-1, j-worker-2, j-worker-3," in text
     assert text.endswith("j-worker-8 and 291 more")
-    assert sum("a policy says no" in line for line in lines) == 2  # also in the headline
+    assert sum("a policy says no" in line for line in lines) == 1  # in the headline
+
+
+def test_a_right_that_is_missing_is_said_once_of_all_workers() -> None:
+    looks = dict.fromkeys(builders.pods(*range(64)), REFUSED)
+    text = " ".join(" ".join(said(300, looks)).split())
+    assert text.count("a policy says no") == 1
+    assert "exec looked only into" not in text
 
 
 def test_few_workers_are_explained_each() -> None:

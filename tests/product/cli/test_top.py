@@ -1,6 +1,6 @@
 """`top` in a cluster with metrics-server and GPUs, and without."""
 
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from tests.doubles.api import TinyApi, refused
 from tests.doubles.direct import Sent
-from tests.doubles.shells import Shells, by_place
+from tests.doubles.shells import Asked, Message, Shells, by_place
 from tests.product.cli import worlds
 
 SMI = {"train-worker-0": "10, 100\n30, 200", "train-worker-1": "90, 40"}
@@ -94,6 +94,26 @@ async def test_what_uses_most_comes_first(cluster: Cluster, by: SortBy, worker: 
 async def test_without_the_right_to_exec_there_are_no_gpus(cluster: Cluster) -> None:
     cluster.shells.says = by_place(dict.fromkeys(SMI), "")
     assert (await cluster.top())[0] == "NAME             NODE     CPU(cores)   MEMORY(bytes)"
+
+
+async def refuses(_: Asked) -> AsyncIterator[Message]:
+    lacks = 'User "u" cannot get resource "pods/exec" in API group "" in the namespace "default"'
+    raise refused(403, "Forbidden", f'pods "train-worker-0" is forbidden: {lacks}')
+    yield
+
+
+@pytest.mark.parametrize("gpus", [0, 1])
+async def test_a_right_that_is_missing_is_said_once_where_a_job_has_gpus(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str], gpus: int
+) -> None:
+    cluster.shells.says = refuses
+    cluster.api.put(MPI_JOBS.path("default", "train"), worlds.mpi_job(gpus=gpus))
+    where = Where(kubeconfig=cluster.api.kubeconfig, namespace="default")
+    await top.top(where, job="train", sort_by=None, headers=True)
+    printed = capsys.readouterr()
+    assert printed.out.splitlines()[0] == "NAME             NODE     CPU(cores)   MEMORY(bytes)"
+    said = "Warning: GPUs are not shown: your account may not get pods/exec in namespace default"
+    assert printed.err.count(said) == len(printed.err.splitlines()) == gpus
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from mpijob_elastic.kube.resources import MPI_JOBS, PODS
+from mpijob_elastic import names
+from mpijob_elastic.kube.resources import LEASES, MPI_JOBS, PODS
 from tests.doubles.api import Object, TinyApi
 from tests.faults.waiting import PATIENCE
 from tests.product.cli.served import TOKEN, admit, one_job, put_job, served
@@ -74,6 +75,16 @@ class Page:
             method, f"{self.address}{path}/change", headers=sent, data=body
         ) as answer:
             return answer.status
+
+
+async def test_nothing_is_asked_or_made_where_nobody_would_carry_it_out(
+    page: Page, api: TinyApi
+) -> None:
+    api.remove(LEASES.path(names.NAMESPACE, names.LEASE))
+    for agreed in ("", "train: 3 → 2 workers"):
+        told = (await page.parts("scale", 2, agreed))["refused"]
+        assert told.startswith("mpijob-elastic is not installed in this cluster")
+        assert told.endswith("an administrator runs `mpijob-elastic install`")
 
 
 @pytest.fixture

@@ -1,0 +1,86 @@
+"""What `status` reads of an installation. Times are seconds since the epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mpijob_elastic.cli.rights import UserRight
+from mpijob_elastic.kube.lease import LeaseSpec
+from upgrade.findings import PreflightFinding
+from upgrade.operators import Operator
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotReadable:
+    """What this user may not read."""
+
+    verb: str
+    #: The resource as `kubectl auth can-i` takes it, with the name of the object if it has one.
+    what: str
+    #: As `in all namespaces`.
+    where: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeenDeployment:
+    """The Deployment of the controller or of the webhook."""
+
+    image: str
+    #: The program that wrote the Deployment, in words.
+    by: str
+    #: Pods that are available, and pods that are wanted.
+    ready: int
+    wanted: int
+    #: The namespaces whose jobs it covers; none for all.
+    namespaces: tuple[str, ...] = ()
+    #: The arguments of its container.
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeenWebhook:
+    """What is known of the webhook."""
+
+    #: It is registered; None if that may not be read.
+    registered: bool | None
+    #: It has answered; None if it was not asked.
+    answers: bool | None
+    #: The namespace for whose jobs it was asked.
+    namespace: str = ""
+    #: Why it does not answer, in words; "" if nobody knows.
+    trouble: str = ""
+    #: Why it was not asked, as a sentence; "" if it was.
+    unasked: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstallationFacts:
+    """Everything that `status` knows."""
+
+    #: The version of this program, and of the API server.
+    cli: str
+    kubernetes: str
+    #: The preferred version of each API group that is served.
+    groups: Mapping[str, str]
+    #: The subresources of MPIJobs are served as `mpijobs/scale`; None without MPIJobs of v1.
+    subresources: frozenset[str] | None
+    #: None if there is none.
+    lease: LeaseSpec | NotReadable | None
+    #: The Lease is not renewed any more, in words; "" if it is, or if nobody knows.
+    trouble: str
+    controller: SeenDeployment | NotReadable | None
+    webhook_pods: SeenDeployment | NotReadable | None
+    webhook: SeenWebhook
+    #: Why the registration was not read, None if it was.
+    unregistered: NotReadable | None
+    #: When the certificates of the trusted CAs end, and that of the webhook.
+    authorities: Sequence[float]
+    leaf: float | NotReadable | None
+    operators: Sequence[Operator] | NotReadable
+    #: What `upgrade preflight` says of the cluster and its jobs.
+    preflight: Sequence[PreflightFinding] | NotReadable
+    #: The namespace for which `blocked` was asked, and the commands that lack a right there; None
+    #: if that cannot be told.
+    namespace: str
+    blocked: Mapping[str, frozenset[UserRight]] | None

@@ -1,0 +1,148 @@
+"""The ClusterRoles for users give what the commands use, and the table of the page says so."""
+
+import pytest
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from mpijob_elastic import names
+from mpijob_elastic.cli import app, rights
+from mpijob_elastic.cli.rights import UserRight
+from mpijob_elastic.install import overlays
+from mpijob_elastic.install.objects import Manifest
+from mpijob_elastic.install.overlays import Overlay
+from mpijob_elastic.kube import errors
+from scripts import user_rights_table
+
+AGGREGATES = "rbac.authorization.k8s.io/aggregate-to-"
+# Commands of an administrator, who has all rights, and those that ask no API server for objects.
+OF_NO_USER = {"install", "uninstall", "controller", "webhook", "version", "upgrade", "status"}
+
+
+def added() -> list[Manifest]:
+    """The objects that only the overlay has."""
+    default = {str(one["metadata"]["name"]) for one in overlays.rendered(overlays.DEFAULT)}
+    rendered = overlays.rendered(Overlay.USER_ROLES)
+    return [one for one in rendered if one["metadata"]["name"] not in default]
+
+
+def cluster_role(name: str) -> Manifest:
+    [found] = [
+        one for one in added() if (one["kind"], one["metadata"]["name"]) == ("ClusterRole", name)
+    ]
+    return found
+
+
+def rules_of(role: Manifest) -> list[UserRight]:
+    return [
+        UserRight(group, resource, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    ]
+
+
+@pytest.mark.parametrize("name", [rights.VIEW, rights.EDIT])
+def test_a_role_gives_what_commands_use_each_right_once(name: str) -> None:
+    assert sorted(rules_of(cluster_role(name))) == sorted(rights.given(name))
+
+
+def test_who_views_writes_nothing_and_looks_into_no_pod() -> None:
+    assert {right.verb for right in rules_of(cluster_role(rights.VIEW))} == {"get", "list", "watch"}
+    assert not [right for right in rights.given(rights.VIEW) if right.resource == "pods/exec"]
+    assert rights.given(rights.VIEW) < rights.given(rights.EDIT)
+
+
+@pytest.mark.parametrize(
+    ("name", "into"), [(rights.VIEW, {"view", "edit", "admin"}), (rights.EDIT, {"edit", "admin"})]
+)
+def test_a_role_is_a_part_of_those_of_kubernetes(name: str, into: set[str]) -> None:
+    labels = cluster_role(name)["metadata"]["labels"]
+    found = {key.removeprefix(AGGREGATES): on for key, on in labels.items() if AGGREGATES in key}
+    assert found == dict.fromkeys(into, "true")
+
+
+def test_everybody_may_read_two_kinds_of_objects_by_name() -> None:
+    others = [one for one in added() if one["kind"] != "ClusterRole"]
+    assert {one["kind"]: one["metadata"]["namespace"] for one in others} == {
+        "Role": names.NAMESPACE,
+        "RoleBinding": names.NAMESPACE,
+    }
+    [role] = [one for one in others if one["kind"] == "Role"]
+    assert [
+        (rule["resources"], rule["verbs"], rule["resourceNames"]) for rule in role["rules"]
+    ] == [
+        (["leases"], ["get"], [names.LEASE]),
+        (["deployments"], ["get"], [names.CONTROLLER, names.WEBHOOK]),
+    ]
+
+
+@pytest.mark.parametrize("overlay", [overlays.DEFAULT, *(set(Overlay) - {Overlay.USER_ROLES})])
+def test_nobody_gets_rights_by_default(overlay: str) -> None:
+    text = str(overlays.rendered(overlay))
+    assert AGGREGATES not in text
+    assert "system:authenticated" not in text
+
+
+def test_each_command_of_users_has_a_row() -> None:
+    program = get_command(app)
+    assert isinstance(program, TyperGroup)
+    shown = {name for name, each in program.commands.items() if not each.hidden}
+    rows = {name for name in rights.COMMANDS if not name.startswith(("kubectl", "upgrade"))}
+    assert rows == shown - OF_NO_USER
+
+
+def test_the_table_of_the_page_is_that_of_the_code() -> None:
+    """`make docs` writes it."""
+    assert user_rights_table.PAGE.read_text() == user_rights_table.page()
+
+
+def refused(message: str) -> errors.Forbidden:
+    return errors.Forbidden(status=403, reason="Forbidden", message=message)
+
+
+RBAC = 'x is forbidden: User "u" cannot {} resource "{}" in API group "{}"{}'
+IN_ML = ' in the namespace "ml"'
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (
+            refused(RBAC.format("list", "mpijobs", "kubeflow.org", IN_ML)),
+            "your account may not list mpijobs.kubeflow.org in namespace ml; the ClusterRole "
+            "mpijob-elastic-view gives this right",
+        ),
+        (
+            refused(RBAC.format("create", "pods/exec", "", IN_ML)),
+            "your account may not create pods/exec in namespace ml; the ClusterRole "
+            "mpijob-elastic-edit gives this right",
+        ),
+        (
+            refused(RBAC.format("list", "roles", "rbac.authorization.k8s.io", IN_ML)),
+            "your account may not list roles.rbac.authorization.k8s.io in namespace ml",
+        ),
+        (
+            refused(RBAC.format("list", "mpijobs", "kubeflow.org", " at the cluster scope")),
+            "your account may not list mpijobs.kubeflow.org in all namespaces",
+        ),
+        (refused("admission webhook said no"), "admission webhook said no"),
+        (errors.Unreachable("no\n  answer"), "no answer"),
+    ],
+)
+def test_a_missing_right_is_one_sentence(error: errors.KubeError, words: str) -> None:
+    assert rights.in_words(error) == words
+    assert bool(rights.lacking(error)) == words.startswith("your account")
+
+
+@pytest.mark.parametrize(
+    ("line", "of"),
+    [
+        ("mpijobs.kubeflow.org/scale: get", UserRight("kubeflow.org", "mpijobs/scale", "get")),
+        ("pods.metrics.k8s.io: list", UserRight("metrics.k8s.io", "pods", "list")),
+        ("pods/exec: create", UserRight("", "pods/exec", "create")),
+    ],
+)
+def test_a_right_is_read_as_it_is_written(line: str, of: UserRight) -> None:
+    assert rights.rights(line) == {of}
+    assert line == f"{of.of}: {of.verb}"
