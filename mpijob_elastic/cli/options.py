@@ -31,6 +31,14 @@ def job_name(text: str | None) -> str | None:
     return name
 
 
+def job_names(texts: list[str] | None) -> list[str]:
+    """Return the names of jobs, each once and each given as `job_name` takes it.
+
+    Raises typer.BadParameter.
+    """
+    return list(dict.fromkeys(filter(None, map(job_name, texts or ()))))
+
+
 def seconds(text: str) -> float:
     """Return a duration such as `90s`, or a plain number, in seconds. Raises typer.BadParameter."""
     found = phrases.parse_duration(text if not text.replace(".", "", 1).isdecimal() else f"{text}s")
@@ -60,6 +68,15 @@ Job = Annotated[
     typer.Argument(
         help="The job: train, or mpijob/train.",
         callback=job_name,
+        autocompletion=complete.jobs,
+        show_default=False,
+    ),
+]
+Jobs = Annotated[
+    list[str],
+    typer.Argument(
+        help="The jobs: train, or mpijob/train; several names are separated by spaces.",
+        callback=job_names,
         autocompletion=complete.jobs,
         show_default=False,
     ),
@@ -103,6 +120,16 @@ JobsNamespaces = Annotated[
         ),
     ),
 ]
+Selector = Annotated[
+    str,
+    typer.Option(
+        "--selector",
+        "-l",
+        help="Only MPIJobs with these labels, such as team=vision,env!=test.",
+        show_default=False,
+    ),
+]
+NoHeaders = Annotated[bool, typer.Option("--no-headers", help="Leave out the column names.")]
 Output = Literal["table", "json", "yaml"]
 HealthPort = Annotated[
     int,

@@ -1,6 +1,7 @@
 """What was typed: errors of usage that name all unknown options, and values that are none."""
 
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -19,11 +20,14 @@ _MOST = 20
 _PYDANTIC = "Value error, "
 # A type checker compares it with nothing.
 _LITERAL: Any = Literal
-_FOLLOW = "`mpijob-elastic watch JOB` follows a job"
 # What does the same as an option of kubectl, by the name of our command and the option.
 _INSTEAD = {
-    (command, option): _FOLLOW for command in ("get", "list") for option in ("-w", "--watch")
+    (command, option): f"`kubectl get mpijobs {option}` does that"
+    for command in ("get", "list")
+    for option in ("--field-selector", "--show-labels", "--show-managed-fields")
 }
+# An option of one letter whose value stands behind an equals sign, as kubectl reads it: -n=ml.
+_EQUATED = re.compile(r"(-[A-Za-z])=(.*)", re.DOTALL)
 
 
 class CheckedCommand(TyperCommand):
@@ -35,6 +39,7 @@ class CheckedCommand(TyperCommand):
 
     def parse_args(self, ctx: "Context", args: list[str]) -> list[str]:
         """Parse the words behind the command. Raises typer.TyperException."""
+        args = self._parted(args)
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
         try:
@@ -52,6 +57,16 @@ class CheckedCommand(TyperCommand):
             if hint := next(filter(None, hints), None):
                 error.message = f"{error.message}; {hint}"
             raise
+
+    def _parted(self, args: Sequence[str]) -> list[str]:
+        """Return the words with `-n ml` for `-n=ml`; what stands behind `--` stays."""
+        values = {option for one in self.params if not _is_switch(one) for option in one.opts}
+        end = args.index("--") if "--" in args else len(args)
+        parted = list[str]()
+        for word in args[:end]:
+            found = _EQUATED.fullmatch(word)
+            parted += found.groups() if found and found[1] in values else [word]
+        return [*parted, *args[end:]]
 
     def _refuse_options_as_values(self, ctx: "Context", args: Sequence[str]) -> None:
         """Refuse `--gang --queue q`, where the parser takes the name of an option as a value."""
@@ -143,6 +158,11 @@ def _plain_texts(value: Any) -> list[str] | None:
 def _readable_file(value: Any) -> Path | None:
     is_file = isinstance(value, str) and Path(value).is_file()
     return Path(value) if is_file and os.access(value, os.R_OK) else None
+
+
+def _is_switch(parameter: "Parameter") -> bool:
+    """Tell whether no value follows an option."""
+    return bool(getattr(parameter, "is_flag", False))
 
 
 def _is_unknown(error: typer.TyperException) -> bool:

@@ -19,8 +19,8 @@ from mpijob_elastic.cli.dashboard.training import FollowedTraining
 from mpijob_elastic.cli.jobs import explain, history, report
 from mpijob_elastic.cli.jobs.dependencies import Event, read_event
 from mpijob_elastic.cli.jobs.explain import Evidence, Looks
-from mpijob_elastic.cli.jobs.live import Key, Live
-from mpijob_elastic.cli.jobs.snapshot import Selection, Snapshot, fetch_job, jobs
+from mpijob_elastic.cli.jobs.live import Key, Live, opened
+from mpijob_elastic.cli.jobs.snapshot import Selection, Snapshot, fetch_job
 from mpijob_elastic.diagnosis.facts import Finding, Level, Look
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader, Timeouts
@@ -101,13 +101,7 @@ async def of_all(client: ApiReader, selection: Selection, channel: Channel) -> N
 
     Raises `errors.KubeError`.
     """
-    await jobs(client, selection)  # raises the errors that the user should know
-    for source in (selection.pods, selection.configs):
-        await client.get(source.resource.path(selection.namespace), query={"limit": "1"})
-    with_role = False
-    with suppress(errors.Forbidden):
-        await client.get(selection.roles.resource.path(selection.namespace), query={"limit": "1"})
-        with_role = True
+    with_role = await opened(client, selection)
     async with Live(client, selection, with_role=with_role) as live, asyncio.TaskGroup() as group:
         group.create_task(_check(client, channel))
         if not live.keys:

@@ -247,12 +247,33 @@ def test_what_is_left_comes_first_and_nothing_counts_as_uninstalled(
     assert ending(left) == lines
 
 
-@pytest.mark.parametrize("option", ["-w", "--watch", "-Aw"])
-def test_the_option_of_kubectl_to_follow_names_the_command_watch(option: str) -> None:
-    done = typed("get", option)
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("get --show-labels", "No such option: --show-labels"),
+        ("get --show-labels", "`kubectl get mpijobs --show-labels` does that"),
+        ("list --field-selector=x", "`kubectl get mpijobs --field-selector` does that"),
+        ("get -o go-template={{.}}", "go-template: write the template as -o jsonpath=..., or type"),
+        ("get -o jsonpath", "jsonpath: write what to print behind an equals sign"),
+        ("get -o custom-columns", "custom-columns: write what to print behind an equals sign"),
+        ("get -o jsonpath-file=x", 'type -o jsonpath="$(cat FILE)"'),
+        ("get -o jsonpath={.x", "no path and no text in quotes, at the end"),
+        ("get -o=jsonpath={.x", "no path and no text in quotes, at the end"),
+        ("get -o jsonpath=", "the template is empty"),
+        ("get -o custom-columns=NAME", "NAME is no HEADER:PATH, such as NAME:.name"),
+        ("get -o name=x", "'name' is not one of 'table', 'wide'"),
+        ("get --sort-by {.a", "{.a"),
+        ("get --sort-by .a[", "[ without ]"),
+        ("get train -l a=b", "give names or a selector, not both"),
+        ("get train eval -A", "a job is in one namespace"),
+        ("get -w --context a --context b", "only one cluster can be watched"),
+        ("get pod/train", "pod/train is not an MPIJob"),
+    ],
+)
+def test_what_get_does_not_have_is_wrong_usage_with_what_to_type(words: str, says: str) -> None:
+    done = typed(*words.split())
     assert done.exit_code == Exit.USAGE
-    assert "No such option: -" in done.stderr
-    assert "`mpijob-elastic watch JOB` follows a job" in done.stderr
+    assert says in " ".join(done.stderr.replace("│", " ").split())
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,92 @@
+"""What fingers that know kubectl type, against a real API server."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+
+import pytest
+
+from lab.cluster import Cluster
+from mpijob_elastic.kube.resources import MPI_JOBS
+from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
+from tests.lab.job import Job
+from tests.lab.typed import Typed
+from tests.lab.waiting import PATIENCE
+
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]
+
+
+@pytest.fixture
+def user(cluster: Cluster, namespace: str) -> Typed:
+    return Typed(cluster.kubeconfig, namespace)
+
+
+@pytest.fixture
+async def jobs(client: ApiWriter, namespace: str) -> list[Job]:
+    """Two elastic jobs at rest; the first is labelled."""
+    made = [Job(client=client, namespace=namespace, name=name) for name in ("one", "two")]
+    for size, job in enumerate(made, 1):
+        await job.create(replicas=size, annotations={"mpijob-elastic/max-replicas": "4"})
+    for size, job in enumerate(made, 1):
+        await job.settled(size)
+    await client.patch_object(
+        MPI_JOBS.path(namespace, "one"),
+        body={"metadata": {"labels": {"team": "vision"}}},
+        content_type=MERGE_PATCH,
+    )
+    return made
+
+
+async def first_words(user: Typed, *words: str) -> list[str]:
+    code, printed = await user.run(*words)
+    assert code == 0, printed
+    return [line.split()[0] for line in printed.splitlines() if not line.startswith("Warning")]
+
+
+async def test_get_takes_the_options_of_kubectl(user: Typed, jobs: list[Job]) -> None:
+    assert [job.name for job in jobs] == ["one", "two"]
+    assert await first_words(user, "get", "-l", "team=vision", "--no-headers") == ["one"]
+    assert await first_words(user, "get", "-l=team!=vision", "-o", "name") == [
+        "mpijob.kubeflow.org/two"
+    ]
+    order = await first_words(user, "get", "--sort-by=.metadata.creationTimestamp")
+    assert set(order) == {"NAME", "one", "two"}
+    code, printed = await user.run("get", "-o=jsonpath={range .items[*]}{.name}={.desired};{end}")
+    assert (code, printed.splitlines()[-1]) == (0, "one=1;two=2;")
+    assert await first_words(user, "get", "two", "mpijob/one", "--no-headers") == ["two", "one"]
+    code, printed = await user.run("get", "one", "three")
+    assert code == 1
+    assert "mpijob-elastic: no MPIJob three" in printed
+    assert "\none " in printed
+    assert "unable to parse" in await user.refused("get", "-l", "a=(")
+    code, printed = await user.run("get", "-l", "team=none")
+    assert (code, printed.splitlines()[-1]) == (
+        0,
+        f"No resources found in {jobs[0].namespace} namespace.",
+    )
+
+
+async def lines(user: Typed, *words: str) -> AsyncIterator[list[str]]:
+    """Yield the words of each line of a command that goes on."""
+    async with user.running(*words) as process:
+        assert process.stdout is not None
+        async for line in process.stdout:
+            yield line.decode().split()
+
+
+async def test_get_watch_prints_a_row_after_each_change(user: Typed, jobs: list[Job]) -> None:
+    one, two = jobs
+    async with asyncio.timeout(PATIENCE), aclosing(lines(user, "get", "-w")) as rows:
+        seen = [await anext(rows) for _ in range(3)]
+        assert [row[0] for row in seen] == ["NAME", "one", "two"]
+        await two.scale(3)
+        size = seen[0].index("DESIRED")
+        ready = seen[0].index("READY")
+        while True:
+            row = await anext(rows)
+            assert row[0] == "two"
+            if row[size] == row[ready] == "3":
+                break
+        await one.client.delete_object(MPI_JOBS.path(one.namespace, "one"))
+        while (row := await anext(rows))[:2] != ["one", "Deleted"]:
+            pass
