@@ -1,7 +1,7 @@
 """What fingers that know kubectl type, against a real API server."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 import pytest
@@ -66,7 +66,7 @@ async def test_get_takes_the_options_of_kubectl(user: Typed, jobs: list[Job]) ->
     )
 
 
-async def lines(user: Typed, *words: str) -> AsyncIterator[list[str]]:
+async def lines(user: Typed, *words: str) -> AsyncGenerator[list[str]]:
     """Yield the words of each line of a command that goes on."""
     async with user.running(*words) as process:
         assert process.stdout is not None
@@ -90,3 +90,21 @@ async def test_get_watch_prints_a_row_after_each_change(user: Typed, jobs: list[
         await one.client.delete_object(MPI_JOBS.path(one.namespace, "one"))
         while (row := await anext(rows))[:2] != ["one", "Deleted"]:
             pass
+
+
+async def test_several_jobs_are_suspended_resumed_and_deleted_together(
+    user: Typed, jobs: list[Job]
+) -> None:
+    one, two = jobs
+    code, printed = await user.run("suspend", "one", "three", "two", "--timeout=60s")
+    assert code == 1
+    assert "mpijob-elastic: no MPIJob three" in printed
+    for job in (one, two):
+        assert f"{job.name} is suspended, and nothing of it runs." in printed
+    code, printed = await user.run("resume", "one", "two", "--no-exec", "--timeout=60s")
+    assert (code, printed.count("all listed. Whether they train is not known")) == (0, 2)
+    code, printed = await user.run("delete", "one", "two", "three", "--yes", "--ignore-not-found")
+    assert (code, printed.splitlines()) == (
+        0,
+        [f"MPIJob {job.namespace}/{job.name} deleted" for job in (one, two)],
+    )

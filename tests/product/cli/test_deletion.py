@@ -1,4 +1,4 @@
-"""What `prune` deletes, and what it says before."""
+"""What `prune` and `delete` delete, and what they say before."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -8,6 +8,7 @@ import typer
 
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import deletion
+from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.kube.resources import MPI_JOBS
 from tests.doubles.api import TinyApi
@@ -68,3 +69,51 @@ async def test_a_dry_run_lists_them_and_asks_nobody(
     _, first, second, said = capsys.readouterr().out.splitlines()
     assert [first.split()[1], second.split()[1]] == ["first", "second"]
     assert said == "Dry run: nothing was deleted."
+
+
+async def deleted(api: TinyApi, *names: str, **options: bool) -> Exit:
+    where = Where(kubeconfig=api.kubeconfig, namespace=NAMESPACE)
+    return await deletion.delete(where, names, **{"yes": False, **options})
+
+
+async def test_several_jobs_are_deleted_and_one_that_is_missing_is_a_line(
+    jobs: TinyApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert await deleted(jobs, "first", "none", "second") == Exit.REFUSED
+    assert left(jobs) == {"trains"}
+    assert "mpijob-elastic: no MPIJob none in namespace ml" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("names", [("none",), ("none", "first")])
+async def test_a_missing_job_may_be_fine(
+    jobs: TinyApi, capsys: pytest.CaptureFixture[str], names: tuple[str, ...]
+) -> None:
+    assert await deleted(jobs, *names, missing_is_fine=True) == Exit.DONE
+    assert capsys.readouterr().err == ""
+
+
+async def test_a_single_missing_job_is_an_error(jobs: TinyApi) -> None:
+    with pytest.raises(NoSuchJob):
+        await deleted(jobs, "none")
+
+
+@pytest.mark.parametrize(
+    ("names", "question"),
+    [
+        (("trains",), "trains trains on 2 workers. Delete it?"),
+        (("first", "trains"), "trains trains on 2 workers. Delete all 2 jobs?"),
+        (
+            ("also", "trains"),
+            "also trains on 3 workers, trains trains on 2 workers. Delete all 2 jobs?",
+        ),
+    ],
+)
+async def test_one_question_names_all_jobs_that_train(
+    jobs: TinyApi, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...], question: str
+) -> None:
+    put_job(jobs, "also", size=3)
+    asked = list[str]()
+    monkeypatch.setattr(deletion, "_ask", asked.append)  # returns None: no
+    assert await deleted(jobs, *names) == Exit.REFUSED
+    assert asked == [question]
+    assert left(jobs) == {"first", "second", "trains", "also"}
