@@ -14,6 +14,7 @@ from mpijob_elastic.loading import load
 PLACES = {
     "adopt": "upgrade.adopt",
     "api_server": "mpijob_elastic.install.server",
+    "bounds_request": "mpijob_elastic.cli.jobs.bounds_request",
     "canary": "upgrade.canary",
     "capabilities": "mpijob_elastic.capabilities",
     "client": "mpijob_elastic.kube.client",
@@ -27,6 +28,7 @@ PLACES = {
     "history": "mpijob_elastic.cli.jobs.history",
     "image": "mpijob_elastic.install.image",
     "installer": "mpijob_elastic.install.installer",
+    "job_events": "mpijob_elastic.cli.jobs.job_events",
     "live": "mpijob_elastic.capabilities.live",
     "logs": "mpijob_elastic.cli.jobs.logs",
     "pod_fields": "mpijob_elastic.cli.jobs.pod_fields",
@@ -56,10 +58,12 @@ if TYPE_CHECKING:
     from mpijob_elastic.cli import connection
     from mpijob_elastic.cli.dashboard import server as dashboard
     from mpijob_elastic.cli.jobs import (
+        bounds_request,
         deletion,
         explain,
         formats,
         history,
+        job_events,
         logs,
         pod_fields,
         pods,

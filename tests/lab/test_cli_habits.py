@@ -108,3 +108,49 @@ async def test_several_jobs_are_suspended_resumed_and_deleted_together(
         0,
         [f"MPIJob {job.namespace}/{job.name} deleted" for job in (one, two)],
     )
+
+
+async def test_a_size_is_set_by_its_number_within_bounds(
+    user: Typed, client: ApiWriter, namespace: str
+) -> None:
+    train = Job(client=client, namespace=namespace)
+    await train.create(replicas=2)
+    await train.settled(2)
+    refused = await user.refused("scale", "train", "--replicas=3", "--current-replicas=1")
+    assert refused == "train has 2 workers now, not 1"
+    code, printed = await user.run("scale", "train", "--replicas=3", "--no-exec")
+    assert (code, printed.splitlines()[0]) == (0, "train: 2 → 3 workers")
+    code, printed = await user.run("set bounds", "train", "--min=2", "--max=3")
+    assert (code, printed) == (
+        0,
+        "train may have 2 to 3 workers, instead of any number of workers\n",
+    )
+    refused = await user.refused("scale", "train", "--replicas=4")
+    assert "4 is above metadata.annotations[mpijob-elastic/max-replicas] (3)" in refused
+    refused = await user.refused("set bounds", "train", "--max=2")
+    assert refused.startswith("train has 3 workers: `mpijob-elastic scale train")
+    code, printed = await user.run("set bounds", "train", "--max=none", "--min=none")
+    assert code == 0
+    code, printed = await user.run("scale", "train", "--replicas=1", "--no-wait")
+    assert (code, printed.splitlines()[0]) == (0, "train: 3 → 1 worker")
+
+
+async def test_events_of_a_job_and_its_pods_are_a_table(
+    user: Typed, client: ApiWriter, namespace: str
+) -> None:
+    train = Job(client=client, namespace=namespace)
+    await train.create(replicas=1)
+    await train.settled(1)
+    code, printed = await user.run("events", "train")
+    header, *rows = printed.splitlines()
+    assert (code, header.split()) == (0, ["LAST", "SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"])
+    assert any("mpijob/train" in row for row in rows)
+    await train.scale(2)
+    async with (
+        asyncio.timeout(PATIENCE),
+        aclosing(lines(user, "events", "train", "-w", "--no-headers")) as found,
+    ):
+        while "HostsPublished" not in await anext(found):
+            pass
+    assert (await user.run("events", "train", "--types=Warning"))[0] == 0
+    assert "no MPIJob trian" in await user.refused("events", "trian")

@@ -1,4 +1,4 @@
-"""Do the same to several jobs: what is wrong with one is said, and holds back none of the others."""
+"""Do the same to several jobs: what is wrong with one is said, and holds back no other."""
 
 import time
 from collections.abc import Sequence

@@ -17,7 +17,7 @@ from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from lab.ports import free_ports
-from mpijob_elastic import names
+from mpijob_elastic import __version__, names
 from mpijob_elastic.cli import app, exit_codes, main
 from mpijob_elastic.cli.cluster import ending
 from mpijob_elastic.cli.exit_codes import Exit
@@ -29,7 +29,7 @@ from tests.faults.kubeconfig import write_plain
 OLD = "apiVersion: kubeflow.org/v1alpha2\nkind: MPIJob\nmetadata: {name: old}\nspec: {gpus: 4}\n"
 PROGRAM = get_command(app)
 assert isinstance(PROGRAM, TyperGroup)
-COMMANDS = set(PROGRAM.commands) - {"upgrade"}
+COMMANDS = set(PROGRAM.commands) - {"upgrade", "set"} | {"set bounds"}
 UPGRADE = PROGRAM.commands["upgrade"]
 assert isinstance(UPGRADE, TyperGroup)
 
@@ -330,3 +330,30 @@ def awaited(url: str, process: subprocess.Popen[bytes]) -> str:
             return str(answer.read().decode())
         time.sleep(0.05)
     return "not answered"
+
+
+@pytest.mark.parametrize("words", ["--version", "version"])
+def test_the_version_is_a_line(words: str) -> None:
+    done = typed(words)
+    assert (done.exit_code, done.stdout) == (0, f"mpijob-elastic {__version__}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "same"),
+    [
+        ("help", "--help"),
+        ("help get", "get --help"),
+        ("help set", "set --help"),
+        ("help upgrade preflight", "upgrade preflight --help"),
+    ],
+)
+def test_help_shows_what_the_option_shows(words: str, same: str) -> None:
+    done, other = typed(*words.split()), typed(*same.split())
+    assert (done.exit_code, done.stdout) == (0, other.stdout)
+    assert "Usage:" in done.stdout
+
+
+def test_help_for_no_command_proposes_one() -> None:
+    done = typed("help", "gett")
+    assert done.exit_code == Exit.USAGE
+    assert "Did you mean 'get'?" in done.stderr
