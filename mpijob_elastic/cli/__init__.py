@@ -25,7 +25,7 @@ class ProgramGroup(LazyGroup):
         "explain": f"{_COMMANDS}.explain:explain",
         "logs": f"{_COMMANDS}.logs:logs",
         "events": f"{_COMMANDS}.events:events",
-        "attach": f"{_COMMANDS}.attach:attach",
+        "attach": f"{_COMMANDS}.attach:app",
         "top": f"{_COMMANDS}.top:top",
         "submit": f"{_COMMANDS}.submit:app",
         "scale": f"{_COMMANDS}.scale:scale",

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -10,6 +11,7 @@ from lab.cluster import Cluster
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.job import Job
+from tests.lab.ranks import in_pod
 from tests.lab.typed import Typed
 from tests.lab.waiting import PATIENCE
 
@@ -154,3 +156,23 @@ async def test_events_of_a_job_and_its_pods_are_a_table(
             pass
     assert (await user.run("events", "train", "--types=Warning"))[0] == 0
     assert "no MPIJob trian" in await user.refused("events", "trian")
+
+
+async def test_a_command_asks_for_a_terminal_in_its_worker_and_lines_have_times(
+    cluster: Cluster, user: Typed, client: ApiWriter, namespace: str
+) -> None:
+    if not cluster.exec_offered:
+        pytest.skip("PID namespaces cannot be had here")
+    train = Job(client=client, namespace=namespace)
+    await train.create(replicas=1)
+    await train.settled(1)
+    # The API server takes a terminal without input; the lab's kubelet has none to give.
+    refused = await user.refused("attach", "train", "0", "--", "sh", "-c", "echo in; exit 3")
+    assert "the lab's pods have no terminals" in refused
+    in_pod(cluster, train, "train-launcher", "echo said > /proc/1/fd/1")
+    code, printed = await user.run("logs", "train", "--timestamps", "--tail=1")
+    stamp, _, text = printed.partition(" ")
+    assert (code, text) == (0, "said\n")
+    assert datetime.fromisoformat(stamp).tzinfo
+    later = f"--since-time={(datetime.now(UTC) + timedelta(hours=1)).isoformat()}"
+    assert await user.run("logs", "train", later) == (0, "")

@@ -264,13 +264,19 @@ def test_what_is_left_comes_first_and_nothing_counts_as_uninstalled(
         ("get -o name=x", "'name' is not one of 'table', 'wide'"),
         ("get --sort-by {.a", "{.a"),
         ("get --sort-by .a[", "[ without ]"),
+        (
+            "logs train --since-time yesterday",
+            "yesterday is no moment such as 2026-01-31T08:00:00Z",
+        ),
+        ("logs train --since-time 2026-01-31T08:00:00", "is no moment such as"),
+        ("logs train --since 5m --since-time 2026-01-31T08:00:00Z", "give --since or --since-time"),
         ("get train -l a=b", "give names or a selector, not both"),
         ("get train eval -A", "a job is in one namespace"),
         ("get -w --context a --context b", "only one cluster can be watched"),
         ("get pod/train", "pod/train is not an MPIJob"),
     ],
 )
-def test_what_get_does_not_have_is_wrong_usage_with_what_to_type(words: str, says: str) -> None:
+def test_what_cannot_be_had_is_wrong_usage_with_what_to_type(words: str, says: str) -> None:
     done = typed(*words.split())
     assert done.exit_code == Exit.USAGE
     assert says in " ".join(done.stderr.replace("│", " ").split())
