@@ -233,6 +233,21 @@ def _named(line: ArenaLine, option: str, value: str | None, rest: deque[str]) ->
         line.words.append(f"{option}={value}")
 
 
+# What may stand beside -f FILE; every other option describes a job.
+_BESIDE_A_FILE = frozenset(
+    {"filename", "dry_run", "server_dry_run", "wait", "timeout", "look", "logs", "output"}
+    | {"namespace", "kubeconfig", "context"}
+)
+# What describes a job at least, by the name of the parameter.
+_NEEDED = {"name": "--name", "image": "--image", "command": "the command"}
+# The forms of --dry-run that kubectl has.
+_DRY_RUNS = {
+    "--dry-run=client": ["--dry-run"],
+    "--dry-run=server": ["--server-dry-run"],
+    "--dry-run=none": list[str](),
+}
+
+
 class SubmitCommand(CheckedCommand):
     """`submit`, which takes the words of a line for Arena."""
 
@@ -246,8 +261,34 @@ class SubmitCommand(CheckedCommand):
             for param in self.params
             for option in (*param.opts, *param.secondary_opts)
         }
-        line = read(args, takes_word)
+        line = read(_with_dry_run(args), takes_word)
         if line.refused and not ctx.resilient_parsing:
             says = (f"{option}: {instead}" for option, instead in line.refused.items())
             ctx.fail("\n".join(says))
-        return super().parse_args(ctx, line.words)
+        rest = super().parse_args(ctx, line.words)
+        if not ctx.resilient_parsing:
+            _refuse_halves(ctx)
+        return rest
+
+
+def _with_dry_run(args: list[str]) -> list[str]:
+    """Return the words with the switches that stand for kubectl's values of --dry-run."""
+    end = args.index("--") if "--" in args else len(args)
+    words = [word for given in args[:end] for word in _DRY_RUNS.get(given, [given])]
+    return [*words, *args[end:]]
+
+
+def _refuse_halves(ctx: Any) -> None:
+    """Raise click's UsageError for a file beside options of a job, and for too few of them."""
+    given = {
+        name
+        for name in ctx.params
+        if getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE"
+    }
+    if ctx.params.get("filename"):
+        if more := sorted(given - _BESIDE_A_FILE):
+            words = ", ".join(_NEEDED.get(name, f"--{name.replace('_', '-')}") for name in more)
+            ctx.fail(f"-f FILE describes the whole job, so write {words} into the file")
+        return
+    if missing := [words for name, words in _NEEDED.items() if name not in given]:
+        ctx.fail(f"{', '.join(missing)} is missing; or give -f FILE")

@@ -20,6 +20,7 @@ PLACES = {
     "client": "mpijob_elastic.kube.client",
     "connection": "mpijob_elastic.cli.connection",
     "conversion_files": "upgrade.conversion_files",
+    "creation": "mpijob_elastic.cli.jobs.creation",
     "dashboard": "mpijob_elastic.cli.dashboard.server",
     "deletion": "mpijob_elastic.cli.jobs.deletion",
     "explain": "mpijob_elastic.cli.jobs.explain",
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from mpijob_elastic.cli.dashboard import server as dashboard
     from mpijob_elastic.cli.jobs import (
         bounds_request,
+        creation,
         deletion,
         explain,
         formats,

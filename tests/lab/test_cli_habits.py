@@ -1,18 +1,20 @@
 """What fingers that know kubectl type, against a real API server."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
 from lab.cluster import Cluster
-from mpijob_elastic.kube.resources import MPI_JOBS
+from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.job import Job
 from tests.lab.ranks import in_pod
-from tests.lab.typed import Typed
+from tests.lab.typed import Typed, said
 from tests.lab.waiting import PATIENCE
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]
@@ -176,3 +178,34 @@ async def test_a_command_asks_for_a_terminal_in_its_worker_and_lines_have_times(
     assert datetime.fromisoformat(stamp).tzinfo
     later = f"--since-time={(datetime.now(UTC) + timedelta(hours=1)).isoformat()}"
     assert await user.run("logs", "train", later) == (0, "")
+
+
+async def test_submit_waits_and_follows_the_log(
+    cluster: Cluster, user: Typed, job: Job, tmp_path: Path
+) -> None:
+    words = ("--name=train", "--image=horovod:test", "--np=1", "--workers=2", "--shm-size=1Gi")
+    printed = (await user.run("submit", *words, "--dry-run", "--", "python", "t.py"))[1]
+    file = tmp_path / "job.yaml"
+    file.write_text(printed)
+    code, printed = await user.run("submit", "-f", str(file), "--dry-run=server")
+    assert (code, printed) == (0, "MPIJob train created (server dry run)\n")
+    too_few = ("--min-workers=3", "--workers=2", "--dry-run=server")
+    assert (await user.run("submit", *words[:3], *too_few, "--", "x"))[0] == 1
+    code, printed = await user.run("submit", "-f", str(file), "--wait", "--no-exec")
+    first, *_, last = printed.splitlines()
+    assert (code, first) == (0, "MPIJob train created.")
+    assert last.startswith("train has 2 workers, all listed. Whether they train is not known")
+    raw = await job.client.get(PODS.path(job.namespace, "train-worker-0"))
+    volumes = json.loads(raw)["spec"]["volumes"]
+    assert any(one.get("emptyDir", {}).get("sizeLimit") == "1Gi" for one in volumes)
+    if not cluster.exec_offered:
+        pytest.skip("PID namespaces cannot be had here")
+    other = (*words[1:3], "--name=other", "--logs", "--", "python", "t.py")
+    async with user.running("submit", *other) as process:
+        await said(process, "MPIJob other created.")
+        mine = Job(client=job.client, namespace=job.namespace, name="other")
+        await mine.settled(1)
+        in_pod(cluster, mine, "other-launcher", "echo hello > /proc/1/fd/1")
+        await said(process, "hello")
+        await mine.set_status("other-launcher", {"phase": "Failed"})
+        assert await asyncio.wait_for(process.wait(), PATIENCE) == 1

@@ -115,11 +115,11 @@ async def resuming(_: ApiWriter, snapshot: Snapshot) -> JobChange:
         patch=patch or None,
         says=says,
         goal=partial(waiting.trains, size=size),
-        ended=_trains,
+        ended=trains_now,
     )
 
 
-def _trains(seen: JobMoment) -> str:
+def trains_now(seen: JobMoment) -> str:
     """Return the sentence that all workers train, or that this is unknown."""
     view, found = seen.snapshot.view, seen.found
     if found.training is None:
@@ -247,7 +247,7 @@ def _change(
         goal=partial(waiting.trains, size=size)
         if grows
         else partial(waiting.shrinks, size=size, leaving=surplus),
-        ended=_trains
+        ended=trains_now
         if grows
         else lambda _: f"{view.name} has {workers(size)}; removed: {surplus}.",
     )

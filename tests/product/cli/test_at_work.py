@@ -16,6 +16,7 @@ from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import at_work, show, submit, watch
 from mpijob_elastic.cli.jobs.at_work import AtWork, Leader
+from mpijob_elastic.cli.jobs.creation import Creation
 from mpijob_elastic.cli.jobs.show import JobsAsked
 from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
 from mpijob_elastic.cli.target import Where
@@ -251,6 +252,6 @@ async def test_submit_warns_that_nobody_works_and_creates_the_job(
     async with Server() as server:
         server.objects.pop(LEASES.path("mpijob-elastic", LEASE))
         where = Where(kubeconfig=server.kubeconfig, namespace="default")
-        assert await submit.submit(where, words, dry_run=False, output="text") == Exit.DONE
+        assert await submit.submit(where, words, Creation()) == Exit.DONE
         assert MPI_JOBS.path("default", "fresh") in server.objects
     assert "Warning: mpijob-elastic is not installed in this cluster" in capsys.readouterr().err

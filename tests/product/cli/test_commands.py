@@ -34,7 +34,7 @@ UPGRADE = PROGRAM.commands["upgrade"]
 assert isinstance(UPGRADE, TyperGroup)
 
 SUBMIT = "submit --name=train --image=horovod:1"
-SEVERAL = "No such options: --sync, --boards, --logs "
+SEVERAL = "No such options: --sync, --boards, --log-dir "
 OF_PODS = ("get", "watch", "explain", "logs", "attach", "top")
 UPGRADES = [f"upgrade {name}" for name, each in UPGRADE.commands.items() if not each.hidden]
 
@@ -148,7 +148,7 @@ def test_a_timeout_is_no_refusal() -> None:
         (f"{SUBMIT} --workers -1 true", "Input should be greater than or equal to 1"),
         ("get -n -A", "'--namespace' / '-n': -A begins with a dash"),
         ("upgrade preflight --overlay --canary", "--canary begins with a dash"),
-        (f"{SUBMIT} --sync --boards --logs=/l true", SEVERAL),
+        (f"{SUBMIT} --sync --boards --log-dir=/l true", SEVERAL),
         (f"{SUBMIT} --boards --boards true", "No such option: --boards "),
         (f"{SUBMIT} --min-worker 2 true", "(Possible options: --max-workers, --min-workers"),
         ("get -n", "Usage: mpijob-elastic get"),
