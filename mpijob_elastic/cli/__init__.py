@@ -28,6 +28,7 @@ class ProgramGroup(LazyGroup):
         "attach": f"{_COMMANDS}.attach:app",
         "top": f"{_COMMANDS}.top:top",
         "submit": f"{_COMMANDS}.submit:app",
+        "resubmit": f"{_COMMANDS}.resubmit:resubmit",
         "scale": f"{_COMMANDS}.scale:scale",
         "scaleout": f"{_COMMANDS}.scaleout:scaleout",
         "scalein": f"{_COMMANDS}.scalein:scalein",

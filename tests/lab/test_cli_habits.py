@@ -209,3 +209,22 @@ async def test_submit_waits_and_follows_the_log(
         await said(process, "hello")
         await mine.set_status("other-launcher", {"phase": "Failed"})
         assert await asyncio.wait_for(process.wait(), PATIENCE) == 1
+
+
+async def test_a_finished_job_is_submitted_again_under_the_next_name(user: Typed, job: Job) -> None:
+    await job.create(replicas=2, annotations={"mpijob-elastic/max-replicas": "4"})
+    await job.settled(2)
+    assert "has not ended" in await user.refused("resubmit", job.name)
+    await job.set_status(f"{job.name}-launcher", {"phase": "Succeeded"})
+    await job.until(lambda state: "Succeeded" in state.conditions, "the job has ended")
+    code, printed = await user.run("resubmit", job.name, "--wait", "--no-exec")
+    assert (code, printed.splitlines()[0]) == (0, f"MPIJob {job.name}-2 created.")
+    raw = await job.client.get(MPI_JOBS.path(job.namespace, f"{job.name}-2"))
+    made = json.loads(raw)
+    assert made["metadata"]["annotations"]["mpijob-elastic/max-replicas"] == "4"
+    assert (
+        made["metadata"]["uid"]
+        != json.loads(await job.client.get(MPI_JOBS.path(job.namespace, job.name)))["metadata"][
+            "uid"
+        ]
+    )
