@@ -20,11 +20,43 @@ _MOST = 20
 _PYDANTIC = "Value error, "
 # A type checker compares it with nothing.
 _LITERAL: Any = Literal
-# What does the same as an option of kubectl, by the name of our command and the option.
+_KUBECTL = "`kubectl get mpijobs {}` does that"
+_TYPE = "leave it out: all jobs here are MPIJobs"
+_LINES = "the log has the lines of all ranks: type --worker N for those of one worker"
+_PLACE = "type the worker without an option: `mpijob-elastic attach JOB 2`"
+_NAME = "type the job's name without an option"
+# What does the same as an option of kubectl or Arena, by the name of our command and the option.
 _INSTEAD = {
-    (command, option): f"`kubectl get mpijobs {option}` does that"
-    for command in ("get", "list")
-    for option in ("--field-selector", "--show-labels", "--show-managed-fields")
+    **{
+        ("get", option): _KUBECTL.format(option)
+        for option in ("--field-selector", "--show-labels", "--show-managed-fields")
+    },
+    **{
+        (command, option): _TYPE
+        for command in ("get", "delete", "logs", "attach", "top")
+        for option in ("--type", "-T")
+    },
+    **{(command, "--allNamespaces"): "type --all-namespaces" for command in ("get", "top")},
+    **{("get", option): "type `mpijob-elastic events JOB`" for option in ("--events", "-e")},
+    **{
+        ("get", option): "`mpijob-elastic top JOB` shows how busy GPUs are"
+        for option in ("--gpus", "-g")
+    },
+    **{("logs", option): _LINES for option in ("--instance", "-i", "--container", "-c")},
+    **{("logs", "-t"): "type --tail"},
+    **{("attach", option): _PLACE for option in ("--instance", "-i", "--container", "-c")},
+    **{
+        ("top", option): "`mpijob-elastic top JOB` has a row for each pod"
+        for option in ("--instance", "-i")
+    },
+    **{("top", option): "type `watch mpijob-elastic top`" for option in ("--refresh", "-r")},
+    **{(command, "--name"): _NAME for command in ("scaleout", "scalein")},
+    **{
+        (command, "--retry"): "leave it out: the controller tries again by itself"
+        for command in ("scaleout", "scalein")
+    },
+    ("delete", "--all"): "`mpijob-elastic prune` deletes all finished jobs",
+    ("events", "--for"): "type the job's name without an option",
 }
 # An option of one letter whose value stands behind an equals sign, as kubectl reads it: -n=ml.
 _EQUATED = re.compile(r"(-[A-Za-z])=(.*)", re.DOTALL)
@@ -53,7 +85,8 @@ class CheckedCommand(TyperCommand):
             if len(unknown) > 1:
                 error.message = f"No such options: {', '.join(unknown)}"
                 error.possibilities = None  # type: ignore[attr-defined]
-            hints = (_INSTEAD.get((ctx.info_name or "", option)) for option in unknown)
+            name = "get" if ctx.info_name == "list" else ctx.info_name or ""
+            hints = (_INSTEAD.get((name, option)) for option in unknown)
             if hint := next(filter(None, hints), None):
                 error.message = f"{error.message}; {hint}"
             raise

@@ -182,12 +182,10 @@ async def logs(session: Session) -> None:
 async def both_logs(session: Session, last: str) -> None:
     """See the last line in both logs; with times, because the lab's nodes always add them."""
     await asyncio.sleep(1)
-    [line] = session.arenas("logs", "theirs", "--tail", "1", "--timestamps").splitlines()
-    assert (
-        line.partition(" ")[2]
-        == (await session.ours("logs", "train", "--tail", "1")).strip()
-        == last
-    )
+    words = ("--tail", "1", "--timestamps")
+    [theirs] = session.arenas("logs", "theirs", *words).splitlines()
+    [ours] = (await session.ours("logs", "train", *words)).splitlines()
+    assert theirs.partition(" ")[2] == ours.partition(" ")[2] == last
 
 
 async def attach(session: Session) -> None:
@@ -280,7 +278,7 @@ async def prune_and_delete(session: Session) -> None:
     session.theirs.say("Scaling")
     assert session.arenas("prune", "--since=1s").startswith("Delete etjob theirs with Age ")
     assert table(session.arenas("list")) == []
-    assert (await session.ours("prune", "--yes")).startswith("No finished MPIJobs")
+    assert (await session.ours("prune", "--since=1s", "--yes")).startswith("No finished MPIJobs")
 
     assert "does not exist,skip to delete it" in session.arenas("delete", "theirs")
     session.arenas("submit", "etjob", "--name=theirs", *WORDS, LINE)

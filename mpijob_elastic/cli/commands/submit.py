@@ -97,6 +97,10 @@ async def submit(
             show_default=False,
         ),
     ] = "",
+    clean_pod_policy: Annotated[
+        Literal["None", "Running", "All"],
+        typer.Option(help="Pods that are deleted once the job has ended."),
+    ] = "Running",
     label: Annotated[
         Pairs,
         typer.Option(
@@ -195,7 +199,7 @@ async def submit(
     ] = "text",
     where: Where,
 ) -> Exit:
-    """Create a job from options that are named as those of `arena submit etjob`.
+    """Create a job from options that are named as those of `arena submit etjob` and `mpijob`, or from a file.
 
     For example:
 
@@ -255,6 +259,7 @@ async def submit(
         queue=queue,
         priority=priority,
         gang=gang,
+        clean_pod_policy=clean_pod_policy,
         pods=work.pod_fields.PodWords(
             labels=pairs(label, "=", "--label"),
             annotations=pairs(annotation, "=", "--annotation"),

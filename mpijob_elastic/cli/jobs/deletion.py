@@ -60,16 +60,17 @@ def _question(training: Sequence[JobView], *, among: int) -> str:
     return f"{phrases.listed(trains)}. Delete {'it' if among == 1 else f'all {among} jobs'}?"
 
 
-async def prune(where: Where, *, yes: bool, dry_run: bool) -> Exit:
+async def prune(where: Where, *, yes: bool, dry_run: bool, older_than: float = 0.0) -> Exit:
     """Delete all finished jobs; list them first, and ask unless `yes`.
 
-    Raises `errors.KubeError`.
+    older_than: only those that were created so many seconds ago, or before. Raises
+    `errors.KubeError`.
     """
     async with reached(where) as (client, namespace):
         over = [
             found
             for found in await snapshot.fetch(client, Selection(namespace=namespace))
-            if _is_over(found)
+            if _is_over(found) and _age(found) >= older_than
         ]
         if not over:
             say(f"No finished MPIJobs{snapshot.in_words(namespace)}.", err=True)
@@ -92,6 +93,11 @@ def _is_over(found: Snapshot) -> bool:
         and not found.fault
         and not derive(found.view, now=time.time()).wishes.keeps
     )
+
+
+def _age(found: Snapshot) -> float:
+    """Return for how many seconds a job has been there."""
+    return time.time() - found.job.facts.created_at
 
 
 def _row(found: Snapshot) -> tuple[str, ...]:

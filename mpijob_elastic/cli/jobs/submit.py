@@ -65,6 +65,8 @@ class Words:
     queue: str = ""
     priority: str = ""
     gang: str = ""
+    #: Which pods are deleted once the job has ended.
+    clean_pod_policy: str = "Running"
     pods: PodWords = field(default_factory=PodWords)
 
 
@@ -91,7 +93,11 @@ def manifest(words: Words) -> Object:
         "Launcher": {"replicas": 1, "template": launcher},
         "Worker": {"replicas": words.workers, "template": worker},
     }
-    spec = {"slotsPerWorker": _slots(words), "cleanPodPolicy": "Running", "mpiReplicaSpecs": specs}
+    spec = {
+        "slotsPerWorker": _slots(words),
+        "cleanPodPolicy": words.clean_pod_policy,
+        "mpiReplicaSpecs": specs,
+    }
     return {
         "apiVersion": MPI_JOBS.api_version,
         "kind": MPI_JOBS.kind,

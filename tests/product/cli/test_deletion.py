@@ -1,5 +1,6 @@
 """What `prune` and `delete` delete, and what they say before."""
 
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,6 +12,7 @@ from mpijob_elastic.cli.jobs import deletion
 from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.kube.resources import MPI_JOBS
+from mpijob_elastic.model.json_parts import timestamp
 from tests.doubles.api import TinyApi
 from tests.product.cli.served import NAMESPACE, put_job
 
@@ -59,6 +61,17 @@ async def test_where_nobody_can_be_asked_nothing_is_deleted(
     assert ended.value.exit_code == Exit.USAGE
     assert len(left(jobs)) == 3
     assert "there is no terminal to ask on, so nothing was deleted" in capsys.readouterr().err
+
+
+async def test_only_jobs_that_are_old_enough_are_deleted(jobs: TinyApi) -> None:
+    put_job(jobs, "young", **OVER)
+    path = MPI_JOBS.path(NAMESPACE, "young")
+    young = jobs.objects[path]
+    young["metadata"]["creationTimestamp"] = timestamp(time.time() - 60.0)
+    jobs.put(path, young)
+    where = Where(kubeconfig=jobs.kubeconfig, namespace=NAMESPACE)
+    assert await deletion.prune(where, yes=True, dry_run=False, older_than=3600.0) == Exit.DONE
+    assert left(jobs) == {"trains", "young"}
 
 
 async def test_a_dry_run_lists_them_and_asks_nobody(
