@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from lab.cluster import Cluster
+from mpijob_elastic.act.worker_scripts import SCRIPT
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.job import Job
@@ -160,7 +161,7 @@ async def test_events_of_a_job_and_its_pods_are_a_table(
     assert "no MPIJob trian" in await user.refused("events", "trian")
 
 
-async def test_a_command_asks_for_a_terminal_in_its_worker_and_lines_have_times(
+async def test_a_command_has_a_terminal_in_its_worker_and_lines_have_times(
     cluster: Cluster, user: Typed, client: ApiWriter, namespace: str
 ) -> None:
     if not cluster.exec_offered:
@@ -168,9 +169,15 @@ async def test_a_command_asks_for_a_terminal_in_its_worker_and_lines_have_times(
     train = Job(client=client, namespace=namespace)
     await train.create(replicas=1)
     await train.settled(1)
-    # The API server takes a terminal without input; the lab's kubelet has none to give.
-    refused = await user.refused("attach", "train", "0", "--", "sh", "-c", "echo in; exit 3")
-    assert "the lab's pods have no terminals" in refused
+    script = "echo in; test -t 1; echo $?; exit 3"
+    code, printed = await user.run("attach", "train", "0", "--", "sh", "-c", script)
+    assert (code, printed) == (3, "in\n0\n")
+    async with user.running("attach", "train", "0", "--", "sh", "-c", "echo on; sleep 60") as other:
+        await said(other, "on")
+        # The look that the controller uses: a process with a terminal is no rank.
+        assert in_pod(cluster, train, "train-worker-0", SCRIPT).startswith("idle")
+        in_pod(cluster, train, "train-worker-0", "sleep 60 > /dev/null 2>&1 &")
+        assert in_pod(cluster, train, "train-worker-0", SCRIPT).startswith("busy")
     in_pod(cluster, train, "train-launcher", "echo said > /proc/1/fd/1")
     code, printed = await user.run("logs", "train", "--timestamps", "--tail=1")
     stamp, _, text = printed.partition(" ")
