@@ -235,3 +235,10 @@ async def test_a_finished_job_is_submitted_again_under_the_next_name(user: Typed
             "uid"
         ]
     )
+
+
+async def test_submit_waits_for_a_plain_job_too(user: Typed) -> None:
+    words = ("--name=plain", "--image=i", "--workers=2", "--wait", "--no-exec", "--timeout=60s")
+    code, printed = await user.run("submit", *words, "--", "mpirun", "-np", "2", "true")
+    assert code == 0, printed
+    assert "plain has 2 workers" in printed

@@ -16,8 +16,6 @@ import pytest
 
 from lab.cluster import Cluster
 from mpijob_elastic.capabilities.et_operator.facts import SCALE_INS, SCALE_OUTS
-from mpijob_elastic.cli.jobs.pods import options
-from mpijob_elastic.cli.target import Where
 from mpijob_elastic.kube.resources import MPI_JOBS
 from tests.lab.definitions import ARENA, served
 from tests.lab.job import Job
@@ -189,14 +187,10 @@ async def both_logs(session: Session, last: str) -> None:
 
 
 async def attach(session: Session) -> None:
-    """Both choose the launcher.
-
-    The lab's pods have no terminals, so the shells run one command, seen in the log.
-    """
+    """Both run a command in the launcher."""
     command = ("sh", "-c", "echo hello > /proc/1/fd/1")
-    where = Where(kubeconfig=session.arena.kubeconfig, namespace=session.train.namespace)
     session.arenas("attach", "theirs", "--", *command)
-    session.cluster.kubectl("exec", *await options(where, job="train", worker=None), "--", *command)
+    await session.ours("attach", "train", "--", *command)
     await both_logs(session, "hello")
 
 
