@@ -2,13 +2,14 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import typer
 
 from mpijob_elastic import __version__, names
 from mpijob_elastic.cli import exit_codes
 from mpijob_elastic.cli.lazy_group import LazyGroup
+from mpijob_elastic.cli.typed import globals_behind
 from mpijob_elastic.kube.errors import KubeError
 from mpijob_elastic.telemetry.terminal import say
 
@@ -48,6 +49,15 @@ class ProgramGroup(LazyGroup):
         "upgrade": f"{_COMMANDS}.upgrade:app",
     }
     hidden_commands = frozenset({"list"})
+    #: The commands that have commands of their own.
+    groups: ClassVar = frozenset({"set", "upgrade"})
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words behind the program; `-n ml get` is `get -n ml`.
+
+        Raises click's UsageError.
+        """
+        return super().parse_args(ctx, globals_behind(args, self.groups))
 
 
 def _tell_version(asked: bool) -> None:  # noqa: FBT001 - typer gives the value of the option

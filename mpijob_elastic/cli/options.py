@@ -129,6 +129,9 @@ Selector = Annotated[
         show_default=False,
     ),
 ]
+IgnoreNotFound = Annotated[
+    bool, typer.Option("--ignore-not-found", help="A job that does not exist is no error.")
+]
 NoHeaders = Annotated[bool, typer.Option("--no-headers", help="Leave out the column names.")]
 Output = Literal["table", "json", "yaml"]
 HealthPort = Annotated[

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args, get_origin
@@ -58,6 +58,11 @@ _INSTEAD = {
     ("delete", "--all"): "`mpijob-elastic prune` deletes all finished jobs",
     ("events", "--for"): "type the job's name without an option",
 }
+# Options that kubectl takes before the command, too; each has a value.
+_GLOBALS = frozenset({"-n", "--namespace", "--context", "--kubeconfig"})
+# The values of a switch, as kubectl reads them: --wait=false.
+_TRUE = "true"
+_BOOLEANS = frozenset({_TRUE, "false"})
 # An option of one letter whose value stands behind an equals sign, as kubectl reads it: -n=ml.
 _EQUATED = re.compile(r"(-[A-Za-z])=(.*)", re.DOTALL)
 
@@ -92,13 +97,19 @@ class CheckedCommand(TyperCommand):
             raise
 
     def _parted(self, args: Sequence[str]) -> list[str]:
-        """Return the words with `-n ml` for `-n=ml`; what stands behind `--` stays."""
+        """Return the words in the forms that click reads; what stands behind `--` stays."""
         values = {option for one in self.params if not _is_switch(one) for option in one.opts}
+        switches = {option: one for one in self.params if _is_switch(one) for option in one.opts}
         end = args.index("--") if "--" in args else len(args)
         parted = list[str]()
         for word in args[:end]:
-            found = _EQUATED.fullmatch(word)
-            parted += found.groups() if found and found[1] in values else [word]
+            name, _, value = word.partition("=")
+            if (found := _EQUATED.fullmatch(word)) and name in values:
+                parted += found.groups()
+            elif name in switches and value in _BOOLEANS:
+                parted += _switched(name, switches[name], is_on=value == _TRUE)
+            else:
+                parted.append(word)
         return [*parted, *args[end:]]
 
     def _refuse_options_as_values(self, ctx: "Context", args: Sequence[str]) -> None:
@@ -191,6 +202,26 @@ def _plain_texts(value: Any) -> list[str] | None:
 def _readable_file(value: Any) -> Path | None:
     is_file = isinstance(value, str) and Path(value).is_file()
     return Path(value) if is_file and os.access(value, os.R_OK) else None
+
+
+def _switched(name: str, switch: "Parameter", *, is_on: bool) -> list[str]:
+    """Return the word for a switch that is on or off; no word for one that cannot be turned off."""
+    if is_on:
+        return [name]
+    return list(switch.secondary_opts[:1])
+
+
+def globals_behind(args: Sequence[str], groups: Collection[str]) -> list[str]:
+    """Return a line with the options that stand before the command behind it, as kubectl has them.
+
+    groups: commands that have commands of their own.
+    """
+    at = 0
+    while at < len(args) and args[at].partition("=")[0] in _GLOBALS:
+        at += 1 if "=" in args[at] else 2
+    given, rest = args[:at], args[at:]
+    depth = 2 if rest and rest[0] in groups else 1
+    return [*rest[:depth], *given, *rest[depth:]]
 
 
 def _is_switch(parameter: "Parameter") -> bool:

@@ -1,13 +1,9 @@
 """`mpijob-elastic delete`."""
 
-from typing import Annotated
-
-import typer
-
 from mpijob_elastic.cli import work
 from mpijob_elastic.cli.cluster_command import cluster_command
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.options import Jobs, Yes
+from mpijob_elastic.cli.options import IgnoreNotFound, Jobs, Yes
 from mpijob_elastic.cli.target import Where
 
 
@@ -16,9 +12,7 @@ async def delete(
     *,
     job: Jobs,
     yes: Yes = False,
-    ignore_not_found: Annotated[
-        bool, typer.Option("--ignore-not-found", help="A job that does not exist is no error.")
-    ] = False,
+    ignore_not_found: IgnoreNotFound = False,
     where: Where,
 ) -> Exit:
     """Delete jobs with their pods. If a job trains, the command asks for confirmation.

@@ -8,7 +8,7 @@ import typer
 from mpijob_elastic.cli import complete, work
 from mpijob_elastic.cli.cluster_command import cluster_command
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.options import NoHeaders, Selector, job_names
+from mpijob_elastic.cli.options import IgnoreNotFound, NoHeaders, Selector, job_names
 from mpijob_elastic.cli.target import Where
 
 Parsed = TypeVar("Parsed")
@@ -63,6 +63,7 @@ async def get(
         ),
     ] = "",
     no_headers: NoHeaders = False,
+    ignore_not_found: IgnoreNotFound = False,
     output: Annotated[
         str,
         typer.Option(
@@ -119,6 +120,7 @@ async def get(
         arrange = _usable("--sort-by", lambda: work.formats.sorter(sort_by))
     asked = work.show.JobsAsked(
         jobs=jobs,
+        missing_is_fine=ignore_not_found,
         labels=selector,
         output=output,
         headers=not no_headers,

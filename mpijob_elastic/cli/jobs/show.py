@@ -41,6 +41,8 @@ class JobsAsked:
 
     #: The names of jobs; none for all jobs.
     jobs: Sequence[str] = ()
+    #: A job that does not exist is no error.
+    missing_is_fine: bool = False
     #: A selector for the labels of MPIJobs, "" for all.
     labels: str = ""
     #: The format.
@@ -118,7 +120,9 @@ async def get(clusters: Sequence[Where], asked: JobsAsked) -> Exit:
 def _print(
     reports: Sequence[JobReport], asked: JobsAsked, *, contexts: bool, namespaces: bool
 ) -> None:
-    whole = reports[0] if asked.single and reports else {"items": reports}
+    if asked.single and not reports:
+        return
+    whole = reports[0] if asked.single else {"items": reports}
     if asked.write:
         terminal.put(asked.write(reports, single=asked.single, headers=asked.headers))
     elif lines := table.serialized(whole, asked.output):
@@ -151,7 +155,7 @@ async def _read(where: Where, asked: JobsAsked) -> FoundJobs:
     refused, missing = "", list[errors.KubeError]()
     async with reached(where) as (client, namespace):
         if asked.jobs:
-            found, missing = await _named(client, namespace, asked.jobs)
+            found, missing = await _named(client, namespace, asked)
         else:
             selection = Selection(namespace=namespace, labels=asked.labels)
             found = await snapshot.fetch(client, selection)
@@ -165,7 +169,7 @@ async def _read(where: Where, asked: JobsAsked) -> FoundJobs:
             f"namespace {refused} (pods/exec){_of(where)}",
             err=True,
         )
-    if asked.tabular and not found and not missing:
+    if asked.tabular and not (found or missing or asked.jobs):
         say(none_found(where, namespace), err=True)
     now = time.time()
     reports = [reported(one, where, working, now=now, whole=asked.whole) for one in found]
@@ -173,18 +177,20 @@ async def _read(where: Where, asked: JobsAsked) -> FoundJobs:
 
 
 async def _named(
-    client: ApiReader, namespace: str | None, jobs: Sequence[str]
+    client: ApiReader, namespace: str | None, asked: JobsAsked
 ) -> tuple[list[Snapshot], list[errors.KubeError]]:
-    """Return these jobs, and the error of each that does not exist.
+    """Return the jobs that are asked for by name, and the error of each that does not exist.
 
     Raises `errors.KubeError` for other errors, and if the only job does not exist.
     """
     found, missing = list[Snapshot](), list[errors.KubeError]()
-    for job in jobs:
+    for job in asked.jobs:
         try:
             found.append(await snapshot.fetch_job(client, namespace, job))
         except snapshot.NoSuchJob as error:
-            if len(jobs) == 1:
+            if asked.missing_is_fine:
+                continue
+            if asked.single:
                 raise
             missing.append(error)
     return found, missing

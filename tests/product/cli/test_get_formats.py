@@ -108,6 +108,16 @@ async def test_several_names_are_rows_and_each_missing_name_is_a_line(
     assert err == "mpijob-elastic: no MPIJob trian in namespace default; did you mean train?\n"
 
 
+@pytest.mark.parametrize("output", ["table", "json", "name"])
+async def test_a_missing_name_may_be_fine(
+    output: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = JobsAsked(jobs=["none"], output=output, missing_is_fine=True)
+    assert (await printed(tmp_path, capsys, asked))[:3] == (Exit.DONE, "", "")
+    asked = JobsAsked(jobs=["none", "train"], output="name", missing_is_fine=True)
+    assert (await printed(tmp_path, capsys, asked))[1] == "mpijob.kubeflow.org/train\n"
+
+
 async def test_a_single_name_without_headers_is_a_row(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
