@@ -10,13 +10,16 @@ from pathlib import Path
 import pytest
 
 from lab.cluster import Cluster
+from lab.errors import LabError
 from mpijob_elastic.act.worker_scripts import SCRIPT
+from mpijob_elastic.cli.jobs import json_path
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.job import Job
 from tests.lab.ranks import in_pod
 from tests.lab.typed import Typed, said
 from tests.lab.waiting import PATIENCE
+from tests.product.cli.test_json_path import TEMPLATES, WORLD
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]
 
@@ -242,3 +245,23 @@ async def test_submit_waits_for_a_plain_job_too(user: Typed) -> None:
     code, printed = await user.run("submit", *words, "--", "mpirun", "-np", "2", "true")
     assert code == 0, printed
     assert "plain has 2 workers" in printed
+
+
+def test_templates_print_what_kubectl_prints(cluster: Cluster) -> None:
+    # kubectl takes an object with items for a list of objects.
+    world = {"parts" if key == "items" else key: value for key, value in WORLD.items()}
+    job = {**world, "apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "metadata": {"name": "a"}}
+    differ = []
+    for text in (template for template, _ in TEMPLATES if "{" in template):
+        template = text.replace(".items", ".parts")
+        line = ("create", "--dry-run=client", "--validate=false", "-f", "-")
+        try:
+            theirs = cluster.kubectl(*line, f"-o=jsonpath={template}", stdin=json.dumps(job))
+        except LabError as error:
+            theirs = str(error)
+        ours = json_path.rendered(json_path.template(template), job)
+        # kubectl reads the fields of an object in no order.
+        is_same = sorted(theirs.split()) == sorted(ours.split()) if ".." in template else False
+        if theirs != ours and not is_same:
+            differ.append((template, theirs, ours))
+    assert not differ, "\n".join(map(str, differ))

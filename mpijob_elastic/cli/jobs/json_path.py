@@ -105,7 +105,7 @@ def printed(value: Any) -> str:
     """Return a value as kubectl prints it: texts plain, lists and objects as JSON."""
     if isinstance(value, str):
         return value
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
 
 
 def _rendered(part: PathText | PathRange | JsonPath, root: Any) -> str:
@@ -143,7 +143,7 @@ class _Reader:
             if word == "range":
                 yield self._range()
             else:
-                yield from self._action()
+                yield self._action()
         if inside:
             raise self._wrong("{range} without {end}")
 
@@ -173,19 +173,19 @@ class _Reader:
         self._close()
         return PathRange(path=steps, parts=tuple(self.parts(inside=True)))
 
-    def _action(self) -> Iterator[PathText | JsonPath]:
-        """Yield what stands between two braces: quoted texts and paths."""
+    def _action(self) -> PathText | JsonPath:
+        """Return what stands between two braces: a path, or a text in quotes."""
         self._skip_spaces()
-        while not self._text.startswith("}", self._at):
-            if quoted := _STRING.match(self._text, self._at):
-                self._at = quoted.end()
-                yield PathText(text=_unquoted(quoted))
-            elif self._text[self._at : self._at + 1] in {".", "[", "$", "@"}:
-                yield self.steps()
-            else:
-                raise self._wrong("no path and no text in quotes")
-            self._skip_spaces()
-        self._at += 1
+        found: PathText | JsonPath = ()
+        if quoted := _STRING.match(self._text, self._at):
+            self._at = quoted.end()
+            found = PathText(text=_unquoted(quoted))
+        elif self._text[self._at : self._at + 1] in {".", "[", "$", "@"}:
+            found = self.steps()
+        elif not self._text.startswith("}", self._at):
+            raise self._wrong("no path and no text in quotes")
+        self._close()
+        return found
 
     def _word(self) -> str:
         self._skip_spaces()
@@ -261,7 +261,7 @@ class _Reader:
     def _close(self) -> None:
         self._skip_spaces()
         if not self._text.startswith("}", self._at):
-            raise self._wrong("} is missing")
+            raise self._wrong("} is missing: braces hold one path or one text")
         self._at += 1
 
     def _skip_spaces(self) -> None:

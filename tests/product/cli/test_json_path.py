@@ -43,67 +43,66 @@ WORLD: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("template", "printed"),
-    [
-        ("kind is {.kind}", "kind is List"),
-        ("{['kind']}", "List"),
-        ('{["kind"]}', "List"),
-        (r"{['name\.type']}", "List"),
-        (r"{.name\.type}", "List"),
-        ("{..name}", "127.0.0.1 127.0.0.2 myself e2e"),
-        ("{.items[*].metadata.name}", "127.0.0.1 127.0.0.2"),
-        ("{.users[0].name}", "myself"),
-        ("{.items[*].status.capacity['cpu']}", "4 8"),
-        ('{.users[?(@.name=="e2e")].user.password}', "secret"),
-        ("{.users[?(@.name=='e2e')].user.password}", "secret"),
-        (
-            "{range .items[*]}[{.metadata.name}, {.status.capacity}] {end}",
-            '[127.0.0.1, {"cpu":"4"}] [127.0.0.2, {"cpu":"8"}] ',
-        ),
-        ("{range .items[*]}{.metadata.name}{'\\t'}{end}", "127.0.0.1\t127.0.0.2\t"),
-        (r"{.items[0].metadata.labels.kubernetes\.io/hostname}", "127.0.0.1"),
-        (r"{.items[0].metadata.labels['kubernetes\.io/hostname']}", "127.0.0.1"),
-        ("{$.kind} {@.kind}", "List List"),
-        ("{ .kind }", "List"),
-        ('{.kind}{"\\n"}', "List\n"),
-        ('{.kind "!"}', "List!"),
-        # Without braces, as --sort-by and custom-columns may be written.
-        (".kind", "List"),
-        ("kind", "List"),
-        # Indices, slices and unions.
-        ("{.numbers[-1]}", "5"),
-        ("{.numbers[1:3]}", "2 3"),
-        ("{.numbers[:2]}", "1 2"),
-        ("{.numbers[-2:]}", "4 5"),
-        ("{.numbers[::2]}", "1 3 5"),
-        ("{.numbers[0,2]}", "1 3"),
-        (
-            "{.items[*]['kind', 'metadata']}",
-            'None None {"name":"127.0.0.1","labels":{"kubernetes.io/hostname":"127.0.0.1"}} {"name":"127.0.0.2"}',
-        ),
-        ("{.numbers.*}", "1 2 3 4 5"),
-        ("{.items[*].status.addresses[?(@.type=='another')].address}", "127.0.0.3"),
-        ("{.users[?(@.user.password)].name}", "e2e"),
-        ("{.users[?(@.name!='e2e')].name}", "myself"),
-        ("{.users[?(.name==@.name)].name}", "myself e2e"),
-        ("{.items[*].status.addresses[?(@.missing=='x')].address}", ""),
-        ("{.items[?(@..name=='127.0.0.2')].status.capacity.cpu}", "8"),
-        # Nested ranges.
-        (
-            "{range .items[*]}{range .status.addresses[*]}{.type};{end}|{end}",
-            "LegacyHostIP;|LegacyHostIP;another;|",
-        ),
-        ("{range .missing[*]}x{end}y", "y"),
-        # Values.
-        ("{.numbers}", "[1,2,3,4,5]"),
-        ("{.none} {.yes} {.ratio}", "null true 0.5"),
-        ("{.none[0]}{.none[*]}{.none.x}", ""),
-        # A missing field prints nothing.
-        ("<{.missing.field}>", "<>"),
-        ("{.kind.x}", ""),
-    ],
-)
+# Each template with what kubectl prints; tests/lab/test_cli_habits.py asks kubectl itself.
+TEMPLATES = [
+    ("kind is {.kind}", "kind is List"),
+    ("{['kind']}", "List"),
+    (r"{['name\.type']}", "List"),
+    (r"{.name\.type}", "List"),
+    ("{..name}", "127.0.0.1 127.0.0.2 myself e2e"),
+    ("{.items[*].metadata.name}", "127.0.0.1 127.0.0.2"),
+    ("{.users[0].name}", "myself"),
+    ("{.items[*].status.capacity['cpu']}", "4 8"),
+    ('{.users[?(@.name=="e2e")].user.password}', "secret"),
+    ("{.users[?(@.name=='e2e')].user.password}", "secret"),
+    (
+        "{range .items[*]}[{.metadata.name}, {.status.capacity}] {end}",
+        '[127.0.0.1, {"cpu":"4"}] [127.0.0.2, {"cpu":"8"}] ',
+    ),
+    ("{range .items[*]}{.metadata.name}{'\\t'}{end}", "127.0.0.1\t127.0.0.2\t"),
+    (r"{.items[0].metadata.labels.kubernetes\.io/hostname}", "127.0.0.1"),
+    (r"{.items[0].metadata.labels['kubernetes\.io/hostname']}", "127.0.0.1"),
+    ("{$.kind} {@.kind}", "List List"),
+    ("{ .kind }", "List"),
+    ('{.kind}{"\\n"}', "List\n"),
+    # Without braces, as --sort-by and custom-columns may be written.
+    (".kind", "List"),
+    ("kind", "List"),
+    # Indices, slices and unions.
+    ("{.numbers[-1]}", "5"),
+    ("{.numbers[1:3]}", "2 3"),
+    ("{.numbers[:2]}", "1 2"),
+    ("{.numbers[-2:]}", "4 5"),
+    ("{.numbers[::2]}", "1 3 5"),
+    ("{.numbers[0,2]}", "1 3"),
+    (
+        "{.items[*]['kind', 'metadata']}",
+        'None None {"labels":{"kubernetes.io/hostname":"127.0.0.1"},"name":"127.0.0.1"} {"name":"127.0.0.2"}',
+    ),
+    ("{.numbers.*}", "1 2 3 4 5"),
+    ("{.items[*].status.addresses[?(@.type=='another')].address}", "127.0.0.3"),
+    ("{.users[?(@.user.password)].name}", "e2e"),
+    ("{.users[?(@.name!='e2e')].name}", "myself"),
+    ("{.users[?(.name==@.name)].name}", "myself e2e"),
+    ("{.items[*].status.addresses[?(@.missing=='x')].address}", ""),
+    ("{.items[?(@..name=='127.0.0.2')].status.capacity.cpu}", "8"),
+    # Nested ranges.
+    (
+        "{range .items[*]}{range .status.addresses[*]}{.type};{end}|{end}",
+        "LegacyHostIP;|LegacyHostIP;another;|",
+    ),
+    ("{range .missing[*]}x{end}y", "y"),
+    # Values.
+    ("{.numbers}", "[1,2,3,4,5]"),
+    ("{.none} {.yes} {.ratio}", "null true 0.5"),
+    ("{.none[0]}{.none[*]}{.none.x}", ""),
+    # A missing field prints nothing.
+    ("<{.missing.field}>", "<>"),
+    ("{.kind.x}", ""),
+]
+
+
+@pytest.mark.parametrize(("template", "printed"), TEMPLATES)
 def test_a_template_prints_what_kubectl_prints(template: str, printed: str) -> None:
     assert json_path.rendered(json_path.template(template), WORLD) == printed
 
@@ -112,7 +111,8 @@ def test_a_template_prints_what_kubectl_prints(template: str, printed: str) -> N
     ("template", "words"),
     [
         ("", "the template is empty"),
-        ("{.kind", "no path and no text in quotes, at the end"),
+        ("{.kind", "} is missing: braces hold one path or one text, at the end"),
+        ('{.kind "!"}', "braces hold one path or one text, at '\"!\"}'"),
         ("{.numbers[1", "[ without ], at '[1'"),
         ("{range .items[*]}{.kind}", "{range} without {end}"),
         ("{.kind}{end}", "{end} without {range}"),
@@ -124,7 +124,7 @@ def test_a_template_prints_what_kubectl_prints(template: str, printed: str) -> N
         ("{.items[]}", "[] is no index"),
         ("{kind}", "no path and no text in quotes, at 'kind}'"),
         ("{len(.items)}", "no path and no text in quotes"),
-        ("{.kind 'open}", "no path and no text in quotes"),
+        ("{'open}", "no path and no text in quotes"),
     ],
 )
 def test_what_is_no_template_is_refused_with_its_place(template: str, words: str) -> None:
@@ -147,6 +147,12 @@ def test_what_the_values_do_not_allow_is_said(template: str, words: str) -> None
     parts = json_path.template(template)
     with pytest.raises(ValueError, match=re.escape(words)):
         json_path.rendered(parts, WORLD)
+
+
+@pytest.mark.parametrize("text", ['{["kind"]}', ".kind", "kind", "$.kind"])
+def test_what_kubectl_refuses_and_means_one_thing_is_taken(text: str) -> None:
+    """Kubectl wants single quotes in brackets, and prints a template without braces as it is."""
+    assert json_path.rendered(json_path.template(text), WORLD) == "List"
 
 
 @pytest.mark.parametrize("text", ["kind", ".kind", "{.kind}", "{kind}", " .kind ", "$.kind"])
