@@ -39,6 +39,12 @@ def _output(text: str) -> str:
     raise typer.BadParameter(f"{kind!r} is not one of {', '.join(map(repr, _FORMS))}")
 
 
+def _formats(incomplete: str) -> list[str]:
+    """Return the formats that begin with what was typed."""
+    beginnings = [*_PLAIN, *(f"{kind}=" for kind in _OF_FIELDS)]
+    return [one for one in beginnings if one.startswith(incomplete)]
+
+
 @cluster_command(all_namespaces=True, several_contexts=True)
 async def get(
     *,
@@ -71,6 +77,7 @@ async def get(
             "-o",
             metavar="FORMAT",
             callback=_output,
+            autocompletion=_formats,
             help=f"Output format: {', '.join(_FORMS)}.",
         ),
     ] = "table",

@@ -1,15 +1,25 @@
 """`mpijob-elastic help`."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+
+def _commands(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the commands of the program that begin with what was typed."""
+    program: Any = context.find_root().command
+    return [name for name in program.list_commands(context) if name.startswith(incomplete)]
 
 
 def show_help(
     context: typer.Context,
     command: Annotated[
         list[str] | None,
-        typer.Argument(help="The command, such as get, or upgrade preflight.", show_default=False),
+        typer.Argument(
+            help="The command, such as get, or upgrade preflight.",
+            autocompletion=_commands,
+            show_default=False,
+        ),
     ] = None,
 ) -> None:
     """Show what the program, or a command, can do.
