@@ -34,9 +34,23 @@ def job_name(text: str | None) -> str | None:
 def job_names(texts: list[str] | None) -> list[str]:
     """Return the names of jobs, each once and each given as `job_name` takes it.
 
-    Raises typer.BadParameter.
+    The kind before the names, as kubectl wants it, is no name. Raises typer.BadParameter.
     """
-    return list(dict.fromkeys(filter(None, map(job_name, texts or ()))))
+    words = list(texts or ())
+    if len(words) > 1 and _is_kind(words[0]):
+        words = words[1:]
+    return list(dict.fromkeys(filter(None, map(job_name, words))))
+
+
+def job_names_or_all(texts: list[str] | None) -> list[str]:
+    """Do the same as `job_names`, where no name stands for all jobs, and so does the kind alone."""
+    words = list(texts or ())
+    return [] if len(words) == 1 and _is_kind(words[0]) else job_names(words)
+
+
+def _is_kind(word: str) -> bool:
+    """Tell whether a word is the kind MPIJob, with or without version and group."""
+    return word.lower().partition(".")[0] in _KINDS and "/" not in word
 
 
 def seconds(text: str) -> float:

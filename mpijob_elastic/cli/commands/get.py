@@ -8,7 +8,7 @@ import typer
 from mpijob_elastic.cli import complete, work
 from mpijob_elastic.cli.cluster_command import cluster_command
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.options import IgnoreNotFound, NoHeaders, Selector, job_names
+from mpijob_elastic.cli.options import IgnoreNotFound, NoHeaders, Selector, job_names_or_all
 from mpijob_elastic.cli.target import Where
 
 Parsed = TypeVar("Parsed")
@@ -52,7 +52,7 @@ async def get(
         list[str] | None,
         typer.Argument(
             help="Show only these jobs; a single job is shown with all details.",
-            callback=job_names,
+            callback=job_names_or_all,
             autocompletion=complete.jobs,
             show_default=False,
         ),

@@ -6,6 +6,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from mpijob_elastic.cli.options import job_names, job_names_or_all
 from mpijob_elastic.cli.typed import CheckedCommand, globals_behind
 from mpijob_elastic.telemetry.terminal import say
 from tests.product.cli.test_commands import typed
@@ -74,3 +75,24 @@ def test_they_reach_the_command() -> None:
     said = " ".join(done.stderr.replace("│", " ").split())
     assert said.startswith("Usage: mpijob-elastic get ")
     assert "/none" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "names", "or_all"),
+    [
+        ([], [], []),
+        (["train"], ["train"], ["train"]),
+        (["mpijob", "train"], ["train"], ["train"]),
+        (["mpijobs.kubeflow.org", "a", "b", "a"], ["a", "b"], ["a", "b"]),
+        (["mj", "mpijob/train", "eval"], ["train", "eval"], ["train", "eval"]),
+        (["mpijobs"], ["mpijobs"], []),
+        (["MPIJob"], ["MPIJob"], []),
+        (["train", "mpijob"], ["train", "mpijob"], ["train", "mpijob"]),
+        (["mpijob/mpijob"], ["mpijob"], ["mpijob"]),
+    ],
+)
+def test_the_kind_before_the_names_is_no_name(
+    words: list[str], names: list[str], or_all: list[str]
+) -> None:
+    assert job_names(words) == names
+    assert job_names_or_all(words) == or_all
