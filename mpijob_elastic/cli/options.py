@@ -32,6 +32,28 @@ def job_name(text: str | None) -> str | None:
     return name
 
 
+def job_names(texts: list[str] | None) -> list[str]:
+    """Return the names of jobs, each once and each given as `job_name` takes it.
+
+    The kind before the names, as kubectl wants it, is no name. Raises typer.BadParameter.
+    """
+    words = list(texts or ())
+    if len(words) > 1 and _is_kind(words[0]):
+        words = words[1:]
+    return list(dict.fromkeys(filter(None, map(job_name, words))))
+
+
+def job_names_or_all(texts: list[str] | None) -> list[str]:
+    """Do the same as `job_names`, where no name stands for all jobs, and so does the kind alone."""
+    words = list(texts or ())
+    return [] if len(words) == 1 and _is_kind(words[0]) else job_names(words)
+
+
+def _is_kind(word: str) -> bool:
+    """Tell whether a word is the kind MPIJob, with or without version and group."""
+    return word.lower().partition(".")[0] in _KINDS and "/" not in word
+
+
 def seconds(text: str) -> float:
     """Return a duration such as `90s`, or a plain number, in seconds. Raises typer.BadParameter."""
     found = phrases.parse_duration(text if not text.replace(".", "", 1).isdecimal() else f"{text}s")
@@ -61,6 +83,15 @@ Job = Annotated[
     typer.Argument(
         help="The job: train, or mpijob/train.",
         callback=job_name,
+        autocompletion=complete.jobs,
+        show_default=False,
+    ),
+]
+Jobs = Annotated[
+    list[str],
+    typer.Argument(
+        help="The jobs: train, or mpijob/train; several names are separated by spaces.",
+        callback=job_names,
         autocompletion=complete.jobs,
         show_default=False,
     ),
@@ -104,6 +135,19 @@ JobsNamespaces = Annotated[
         ),
     ),
 ]
+Selector = Annotated[
+    str,
+    typer.Option(
+        "--selector",
+        "-l",
+        help="Only MPIJobs with these labels, such as team=vision,env!=test.",
+        show_default=False,
+    ),
+]
+IgnoreNotFound = Annotated[
+    bool, typer.Option("--ignore-not-found", help="A job that does not exist is no error.")
+]
+NoHeaders = Annotated[bool, typer.Option("--no-headers", help="Leave out the column names.")]
 Output = Literal["table", "json", "yaml"]
 HealthPort = Annotated[
     int,

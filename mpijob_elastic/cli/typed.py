@@ -1,7 +1,8 @@
 """What was typed: errors of usage that name all unknown options, and values that are none."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args, get_origin
@@ -19,11 +20,51 @@ _MOST = 20
 _PYDANTIC = "Value error, "
 # A type checker compares it with nothing.
 _LITERAL: Any = Literal
-_FOLLOW = "`mpijob-elastic watch JOB` follows a job"
-# What does the same as an option of kubectl, by the name of our command and the option.
+_KUBECTL = "`kubectl get mpijobs {}` does that"
+_TYPE = "leave it out: all jobs here are MPIJobs"
+_LINES = "the log has the lines of all ranks: type --worker N for those of one worker"
+_PLACE = "type the worker without an option: `mpijob-elastic attach JOB 2`"
+_NAME = "type the job's name without an option"
+# What does the same as an option of kubectl or Arena, by the name of our command and the option.
 _INSTEAD = {
-    (command, option): _FOLLOW for command in ("get", "list") for option in ("-w", "--watch")
+    **{
+        ("get", option): _KUBECTL.format(option)
+        for option in ("--field-selector", "--show-labels", "--show-managed-fields")
+    },
+    **{
+        (command, option): _TYPE
+        for command in ("get", "delete", "logs", "attach", "top")
+        for option in ("--type", "-T")
+    },
+    **{(command, "--allNamespaces"): "type --all-namespaces" for command in ("get", "top")},
+    **{("get", option): "type `mpijob-elastic events JOB`" for option in ("--events", "-e")},
+    **{
+        ("get", option): "`mpijob-elastic top JOB` shows how busy GPUs are"
+        for option in ("--gpus", "-g")
+    },
+    **{("logs", option): _LINES for option in ("--instance", "-i", "--container", "-c")},
+    **{("logs", "-t"): "type --tail"},
+    **{("attach", option): _PLACE for option in ("--instance", "-i", "--container", "-c")},
+    **{
+        ("top", option): "`mpijob-elastic top JOB` has a row for each pod"
+        for option in ("--instance", "-i")
+    },
+    **{("top", option): "type `watch mpijob-elastic top`" for option in ("--refresh", "-r")},
+    **{(command, "--name"): _NAME for command in ("scaleout", "scalein")},
+    **{
+        (command, "--retry"): "leave it out: the controller tries again by itself"
+        for command in ("scaleout", "scalein")
+    },
+    ("delete", "--all"): "`mpijob-elastic prune` deletes all finished jobs",
+    ("events", "--for"): "type the job's name without an option",
 }
+# Options that kubectl takes before the command, too; each has a value.
+_GLOBALS = frozenset({"-n", "--namespace", "--context", "--kubeconfig"})
+# The values of a switch, as kubectl reads them: --wait=false.
+_TRUE = "true"
+_BOOLEANS = frozenset({_TRUE, "false"})
+# An option of one letter whose value stands behind an equals sign, as kubectl reads it: -n=ml.
+_EQUATED = re.compile(r"(-[A-Za-z])=(.*)", re.DOTALL)
 
 
 class CheckedCommand(TyperCommand):
@@ -35,6 +76,7 @@ class CheckedCommand(TyperCommand):
 
     def parse_args(self, ctx: "Context", args: list[str]) -> list[str]:
         """Parse the words behind the command. Raises typer.TyperException."""
+        args = self._parted(args)
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
         try:
@@ -48,10 +90,27 @@ class CheckedCommand(TyperCommand):
             if len(unknown) > 1:
                 error.message = f"No such options: {', '.join(unknown)}"
                 error.possibilities = None  # type: ignore[attr-defined]
-            hints = (_INSTEAD.get((ctx.info_name or "", option)) for option in unknown)
+            name = "get" if ctx.info_name == "list" else ctx.info_name or ""
+            hints = (_INSTEAD.get((name, option)) for option in unknown)
             if hint := next(filter(None, hints), None):
                 error.message = f"{error.message}; {hint}"
             raise
+
+    def _parted(self, args: Sequence[str]) -> list[str]:
+        """Return the words in the forms that click reads; what stands behind `--` stays."""
+        values = {option for one in self.params if not _is_switch(one) for option in one.opts}
+        switches = {option: one for one in self.params if _is_switch(one) for option in one.opts}
+        end = args.index("--") if "--" in args else len(args)
+        parted = list[str]()
+        for word in args[:end]:
+            name, _, value = word.partition("=")
+            if (found := _EQUATED.fullmatch(word)) and name in values:
+                parted += found.groups()
+            elif name in switches and value in _BOOLEANS:
+                parted += _switched(name, switches[name], is_on=value == _TRUE)
+            else:
+                parted.append(word)
+        return [*parted, *args[end:]]
 
     def _refuse_options_as_values(self, ctx: "Context", args: Sequence[str]) -> None:
         """Refuse `--gang --queue q`, where the parser takes the name of an option as a value."""
@@ -143,6 +202,31 @@ def _plain_texts(value: Any) -> list[str] | None:
 def _readable_file(value: Any) -> Path | None:
     is_file = isinstance(value, str) and Path(value).is_file()
     return Path(value) if is_file and os.access(value, os.R_OK) else None
+
+
+def _switched(name: str, switch: "Parameter", *, is_on: bool) -> list[str]:
+    """Return the word for a switch that is on or off; no word for one that cannot be turned off."""
+    if is_on:
+        return [name]
+    return list(switch.secondary_opts[:1])
+
+
+def globals_behind(args: Sequence[str], groups: Collection[str]) -> list[str]:
+    """Return a line with the options that stand before the command behind it, as kubectl has them.
+
+    groups: commands that have commands of their own.
+    """
+    at = 0
+    while at < len(args) and args[at].partition("=")[0] in _GLOBALS:
+        at += 1 if "=" in args[at] else 2
+    given, rest = args[:at], args[at:]
+    depth = 2 if rest and rest[0] in groups else 1
+    return [*rest[:depth], *given, *rest[depth:]]
+
+
+def _is_switch(parameter: "Parameter") -> bool:
+    """Tell whether no value follows an option."""
+    return bool(getattr(parameter, "is_flag", False))
 
 
 def _is_unknown(error: typer.TyperException) -> bool:

@@ -24,7 +24,9 @@ class Typed:
 
     async def run(self, name: str, *words: str) -> tuple[int, str]:
         """Return the exit code, and all that the command prints; in this process, which has imported what it needs."""
-        done = await asyncio.to_thread(CliRunner().invoke, app, [name, *self._options, *words])
+        done = await asyncio.to_thread(
+            CliRunner().invoke, app, [*name.split(), *self._options, *words]
+        )
         if isinstance(done.exception, KubeError):
             said = rights.lacking(done.exception) or str(done.exception)
             return exit_codes.of(done.exception), f"{done.output}mpijob-elastic: {said}"

@@ -1,5 +1,6 @@
 """`mpijob-elastic logs`."""
 
+from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -8,6 +9,17 @@ from mpijob_elastic.cli import work
 from mpijob_elastic.cli.cluster_command import cluster_command
 from mpijob_elastic.cli.options import Job, seconds
 from mpijob_elastic.cli.target import Where
+
+
+def _moment(text: str) -> str:
+    """Return a moment as RFC 3339. Raises typer.BadParameter."""
+    try:
+        moment = datetime.fromisoformat(text) if text else None
+    except ValueError:
+        moment = None
+    if text and (moment is None or moment.tzinfo is None):
+        raise typer.BadParameter(f"{text} is no moment such as 2026-01-31T08:00:00Z")
+    return text
 
 
 @cluster_command()
@@ -26,6 +38,18 @@ async def logs(
             parser=seconds, metavar="DURATION", help="Only lines of this last time: 90s, 5m, 2h."
         ),
     ] = None,
+    since_time: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME",
+            callback=_moment,
+            help="Only lines since this moment: 2026-01-31T08:00:00Z.",
+            show_default=False,
+        ),
+    ] = "",
+    timestamps: Annotated[
+        bool, typer.Option("--timestamps", help="Print the time of each line before it.")
+    ] = False,
     tail: Annotated[int | None, typer.Option(min=0, help="Only this many last lines.")] = None,
     previous: Annotated[
         bool, typer.Option("--previous", "-p", help="The log before the container restarted.")
@@ -49,6 +73,8 @@ async def logs(
 
     - `mpijob-elastic logs train -f`: wait for the launcher, and follow it until the job ends
 
+    - `mpijob-elastic logs train --since 5m --timestamps`: the lines of the last five minutes, with their times
+
     - `kubectl mpijob-elastic logs train --worker 2`: what the ranks in train-worker-2 print
 
     `[N]` before a line is the rank with which its process was started. The process keeps this
@@ -66,7 +92,16 @@ async def logs(
         raise typer.BadParameter(
             "the previous log has ended: leave out -f", param_hint="--previous"
         )
+    if since is not None and since_time:
+        raise typer.BadParameter("give --since or --since-time, not both", param_hint="--since")
     wanted = work.logs.Wanted(
-        follow=follow, since=since, tail=tail, previous=previous, rank=rank, worker=worker
+        follow=follow,
+        since=since,
+        since_time=since_time,
+        timestamps=timestamps,
+        tail=tail,
+        previous=previous,
+        rank=rank,
+        worker=worker,
     )
     await work.logs.logs(where, job=job, wanted=wanted)

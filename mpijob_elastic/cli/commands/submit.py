@@ -10,9 +10,11 @@ from mpijob_elastic.cli.arena import SubmitCommand
 from mpijob_elastic.cli.cluster_command import cluster_command
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.options import Pairs, pairs
+from mpijob_elastic.cli.scaling_options import Look, Timeout
 from mpijob_elastic.cli.target import Where
 
 Found = TypeVar("Found")
+DryRun = Literal["client", "server", "none"]
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
@@ -22,12 +24,23 @@ app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 async def submit(
     *,
     command: Annotated[
-        list[str], typer.Argument(help="The launcher's command, after --.", show_default=False)
-    ],
-    name: Annotated[str, typer.Option(help="Name of the job.", show_default=False)],
+        list[str] | None,
+        typer.Argument(help="The launcher's command, after --.", show_default=False),
+    ] = None,
+    filename: Annotated[
+        str,
+        typer.Option(
+            "--filename",
+            "-f",
+            metavar="FILE",
+            help="Create the MPIJob of this file, or of - for standard input, instead.",
+            show_default=False,
+        ),
+    ] = "",
+    name: Annotated[str, typer.Option(help="Name of the job.", show_default=False)] = "",
     image: Annotated[
         str, typer.Option(help="Image of the launcher and the workers.", show_default=False)
-    ],
+    ] = "",
     workers: Annotated[int, typer.Option(min=1, help="Number of workers.")] = 1,
     min_workers: Annotated[
         int | None, typer.Option(min=1, help="Fewest workers: annotation min-replicas.")
@@ -84,6 +97,10 @@ async def submit(
             show_default=False,
         ),
     ] = "",
+    clean_pod_policy: Annotated[
+        Literal["None", "Running", "All"],
+        typer.Option(help="Pods that are deleted once the job has ended."),
+    ] = "Running",
     label: Annotated[
         Pairs,
         typer.Option(
@@ -134,6 +151,13 @@ async def submit(
             metavar="HOST-PATH[:PATH]", help="Path of the node to mount at PATH; repeatable."
         ),
     ] = None,
+    shm_size: Annotated[
+        str,
+        typer.Option(
+            help="Size of /dev/shm in the workers, such as 2Gi; it counts as memory.",
+            show_default=False,
+        ),
+    ] = "",
     image_pull_secret: Annotated[
         list[str] | None, typer.Option(help="Secret to pull the image with; repeatable.")
     ] = None,
@@ -153,7 +177,21 @@ async def submit(
         bool, typer.Option("--host-pid", help="See the processes of the node.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the job; contact no API server.")
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Print the job; contact no API server. With --dry-run=server, the API server and "
+            "its webhooks try the job.",
+        ),
+    ] = False,
+    server_dry_run: Annotated[bool, typer.Option("--server-dry-run", hidden=True)] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until a rank runs in each worker.")
+    ] = False,
+    timeout: Timeout = "10m",
+    look: Look = True,
+    logs: Annotated[
+        bool, typer.Option("--logs", help="Follow the launcher's log until the job ends.")
     ] = False,
     output: Annotated[
         Literal["text", "yaml", "json", "name"],
@@ -161,7 +199,7 @@ async def submit(
     ] = "text",
     where: Where,
 ) -> Exit:
-    """Create a job from options that are named as those of `arena submit etjob`.
+    """Create a job from options that are named as those of `arena submit etjob` and `mpijob`, or from a file.
 
     For example:
 
@@ -178,19 +216,33 @@ async def submit(
 
     - `kubectl mpijob-elastic submit --name train --image IMAGE --np 1 --dry-run -- python train.py > job.yaml`
 
+    - `mpijob-elastic submit -f job.yaml --logs`: the MPIJob of a file, and its log until it ends
+
     A command of several words runs without a shell. A single word is a shell command line, in which
-    line breaks become spaces. `submit` does not wait until the job runs.
+    line breaks become spaces. `submit` waits for nothing, unless you give `--wait` or `--logs`.
 
     Each option of Arena v0.15.5 has its meaning there, or is refused with what to type instead:
     docs/arena.md lists them.
 
-    Exit codes: 0 done; 1 refused, for example because the name exists, or no right; 2 wrong usage;
-    4 no answer from the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused, for example because the name exists, or no right, or with --logs
+    the job failed; 2 wrong usage; 3 finished differently (with --wait, the job has ended); 4 still
+    going at the timeout, or no answer from the API server; 130 Ctrl-C.
     """
+    patience = None
+    if wait:
+        patience = work.write_change.Patience(wait=True, seconds=float(timeout), look=look)
+    asked = work.creation.Creation(
+        dry_run=_dry_run(client=dry_run, server=server_dry_run),
+        output=output,
+        patience=patience,
+        logs=logs,
+    )
+    if filename:
+        return await work.submit.submit_file(where, filename, asked)
     words = work.submit.Words(
         name=name,
         image=image,
-        command=command,
+        command=command or (),
         workers=workers,
         min_workers=min_workers,
         max_workers=max_workers,
@@ -207,6 +259,7 @@ async def submit(
         queue=queue,
         priority=priority,
         gang=gang,
+        clean_pod_policy=clean_pod_policy,
         pods=work.pod_fields.PodWords(
             labels=pairs(label, "=", "--label"),
             annotations=pairs(annotation, "=", "--annotation"),
@@ -217,6 +270,7 @@ async def submit(
             tolerations=_parsed(work.pod_fields.toleration, toleration, "--toleration"),
             devices=pairs(device, "=", "--device"),
             data_dirs=_parsed(work.pod_fields.data_dir, data_dir, "--data-dir"),
+            shm_size=shm_size,
             pull_secrets=image_pull_secret or (),
             pull_policy=image_pull_policy or "",
             scheduler=scheduler,
@@ -227,7 +281,13 @@ async def submit(
         ),
     )
 
-    return await work.submit.submit(where, words, dry_run=dry_run, output=output)
+    return await work.submit.submit(where, words, asked)
+
+
+def _dry_run(*, client: bool, server: bool) -> DryRun:
+    if server:
+        return "server"
+    return "client" if client else "none"
 
 
 def _parsed(

@@ -14,21 +14,20 @@ from typing import NoReturn
 
 import msgspec
 
-from mpijob_elastic import names
 from mpijob_elastic.cli import rights
 from mpijob_elastic.cli.dashboard.training import FollowedTraining
-from mpijob_elastic.cli.jobs import explain, history, report
-from mpijob_elastic.cli.jobs.dependencies import Event, read_event
+from mpijob_elastic.cli.jobs import explain, history, job_events, report
+from mpijob_elastic.cli.jobs.dependencies import read_event
 from mpijob_elastic.cli.jobs.explain import Evidence, Looks
-from mpijob_elastic.cli.jobs.live import Key, Live
-from mpijob_elastic.cli.jobs.snapshot import Selection, Snapshot, fetch_job, jobs
+from mpijob_elastic.cli.jobs.job_events import EventOwner
+from mpijob_elastic.cli.jobs.live import Key, Live, opened
+from mpijob_elastic.cli.jobs.snapshot import Selection, Snapshot, fetch_job
 from mpijob_elastic.diagnosis.facts import Finding, Level, Look
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader, Timeouts
-from mpijob_elastic.kube.resources import EVENTS, MPI_JOBS, PODS
+from mpijob_elastic.kube.resources import EVENTS, PODS
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.json_parts import seconds
 from mpijob_elastic.model.kubexec import Exec
 
 # Seconds after which an empty line shows that a stream lives.
@@ -102,13 +101,7 @@ async def of_all(client: ApiReader, selection: Selection, channel: Channel) -> N
 
     Raises `errors.KubeError`.
     """
-    await jobs(client, selection)  # raises the errors that the user should know
-    for source in (selection.pods, selection.configs):
-        await client.get(source.resource.path(selection.namespace), query={"limit": "1"})
-    with_role = False
-    with suppress(errors.Forbidden):
-        await client.get(selection.roles.resource.path(selection.namespace), query={"limit": "1"})
-        with_role = True
+    with_role = await opened(client, selection)
     async with Live(client, selection, with_role=with_role) as live, asyncio.TaskGroup() as group:
         group.create_task(_check(client, channel))
         if not live.keys:
@@ -282,44 +275,21 @@ class _ShownJob:
             while True:
                 changed.clear()
                 snapshot = self._live.snapshot(self._key)
-                mine = sorted(
-                    (one for one in cache.store.values() if snapshot and is_of(one, snapshot)),
-                    key=lambda event: event.at,
-                    reverse=True,
-                )
-                self._channel.put("events", {"items": list(map(_event, mine[:MOST_EVENTS]))})
+                mine = job_events.chosen(cache.store.values(), owner(snapshot)) if snapshot else []
+                newest = list(reversed(mine))[:MOST_EVENTS]
+                self._channel.put("events", {"items": list(map(job_events.as_item, newest))})
                 await changed.wait()
                 await asyncio.sleep(BATCH)
 
 
-def is_of(event: Event, snapshot: Snapshot) -> bool:
-    """Tell whether an Event is about the job or one of its pods, and not about another object.
-
-    Another kind of object may have the same name, and so may the objects of a deleted job.
-    """
-    about, job = event.involved_object, snapshot.view.name
-    if about.kind == MPI_JOBS.kind:
-        return about.uid == snapshot.view.ref.uid
-    is_launcher = about.name == names.launcher(job)
-    is_worker = names.worker_index(about.name, job=job) is not None
-    if about.kind != PODS.kind or not (is_launcher or is_worker):
-        return False
-    pod = snapshot.pods.get(about.name)
-    if pod is not None and pod.metadata.uid == about.uid:
-        return True
-    # Nothing tells the uid of a pod that has gone. Pods of a deleted job went before this job came.
-    return (seconds(event.at) or 0.0) >= snapshot.job.facts.created_at
-
-
-def _event(event: Event) -> dict[str, object]:
-    return {
-        "at": event.at,
-        "about": event.involved_object.name,
-        "type": event.type,
-        "reason": event.reason,
-        "message": event.words,
-        "count": event.count or 1,
-    }
+def owner(snapshot: Snapshot) -> EventOwner:
+    """Return the job of a snapshot as Events tell of it."""
+    return EventOwner(
+        name=snapshot.view.name,
+        uid=snapshot.view.ref.uid,
+        created_at=snapshot.job.facts.created_at,
+        pods={name: pod.metadata.uid for name, pod in snapshot.pods.items()},
+    )
 
 
 async def _check(client: ApiReader, channel: Channel) -> NoReturn:

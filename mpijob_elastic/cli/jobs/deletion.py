@@ -1,4 +1,4 @@
-"""`delete` and `prune`: delete a job, or all finished jobs."""
+"""`delete` and `prune`: delete jobs, or all finished jobs."""
 
 import signal
 import sys
@@ -10,40 +10,67 @@ import typer
 
 from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.jobs import snapshot, table
+from mpijob_elastic.cli.jobs import several, snapshot, table
 from mpijob_elastic.cli.jobs.snapshot import Selection, Snapshot
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.decide import derive
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.model import phrases
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.phrases import workers
 from mpijob_elastic.telemetry.terminal import say
 
 
-async def delete(where: Where, job: str, *, yes: bool) -> Exit:
-    """Delete a job; if the job trains, ask before, unless `yes`. Raises `errors.KubeError`."""
+async def delete(
+    where: Where, jobs: Sequence[str], *, yes: bool, missing_is_fine: bool = False
+) -> Exit:
+    """Delete jobs; if any of them trains, ask before, unless `yes`.
+
+    missing_is_fine: a job that does not exist is no error. Raises `errors.KubeError` if the only
+    job cannot be deleted; with several jobs the others are.
+    """
     async with reached(where) as (client, namespace):
-        found = await snapshot.fetch_job(client, namespace, job)
-        view = found.view
-        is_training = view.driver_running and not (view.facts.finished or view.facts.deleting)
-        question = f"{view.name} trains on {workers(len(view.published_pods))}. Delete it?"
-        if is_training and not (yes or _ask(question)):
+        chosen, end = list[Snapshot](), Exit.DONE
+        for job in jobs:
+            try:
+                chosen.append(await snapshot.fetch_job(client, namespace, job))
+            except snapshot.NoSuchJob as error:
+                if missing_is_fine:
+                    continue
+                if len(jobs) == 1:
+                    raise
+                end = several.told(error)
+        training = [found.view for found in chosen if _is_training(found)]
+        if training and not (yes or _ask(_question(training, among=len(chosen)))):
             return Exit.REFUSED
-        # A yes means this job, whatever its status is now.
-        return await _delete(client, [found], at_version=False)
+        # A yes means these jobs, whatever their status is now.
+        return max(end, await _delete(client, chosen, at_version=False))
 
 
-async def prune(where: Where, *, yes: bool, dry_run: bool) -> Exit:
+def _is_training(found: Snapshot) -> bool:
+    view = found.view
+    return view.driver_running and not (view.facts.finished or view.facts.deleting)
+
+
+def _question(training: Sequence[JobView], *, among: int) -> str:
+    """Return the question whether to delete so many jobs, of which some train."""
+    trains = [f"{view.name} trains on {workers(len(view.published_pods))}" for view in training]
+    return f"{phrases.listed(trains)}. Delete {'it' if among == 1 else f'all {among} jobs'}?"
+
+
+async def prune(where: Where, *, yes: bool, dry_run: bool, older_than: float = 0.0) -> Exit:
     """Delete all finished jobs; list them first, and ask unless `yes`.
 
-    Raises `errors.KubeError`.
+    older_than: only those that were created so many seconds ago, or before. Raises
+    `errors.KubeError`.
     """
     async with reached(where) as (client, namespace):
         over = [
             found
             for found in await snapshot.fetch(client, Selection(namespace=namespace))
-            if _is_over(found)
+            if _is_over(found) and _age(found) >= older_than
         ]
         if not over:
             say(f"No finished MPIJobs{snapshot.in_words(namespace)}.", err=True)
@@ -66,6 +93,11 @@ def _is_over(found: Snapshot) -> bool:
         and not found.fault
         and not derive(found.view, now=time.time()).wishes.keeps
     )
+
+
+def _age(found: Snapshot) -> float:
+    """Return for how many seconds a job has been there."""
+    return time.time() - found.job.facts.created_at
 
 
 def _row(found: Snapshot) -> tuple[str, ...]:

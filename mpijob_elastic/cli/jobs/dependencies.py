@@ -55,6 +55,7 @@ class Event(msgspec.Struct, rename="camel", frozen=True):
     message: str = ""
     source: _Source = _Source()
     count: int | None = None
+    first_timestamp: str | None = None
     last_timestamp: str | None = None
     event_time: str | None = None
 

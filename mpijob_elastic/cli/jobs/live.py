@@ -21,6 +21,7 @@ from mpijob_elastic.cli.jobs.snapshot import (
     Snapshot,
     Source,
     grouped,
+    jobs,
     snapshots,
 )
 from mpijob_elastic.decide.shown import Reading, ReadingOf
@@ -183,6 +184,22 @@ async def follow(
             found = live.keys
             yield live.snapshot(found[0]) if found else None
             await live.changes()
+
+
+async def opened(client: ApiReader, selection: Selection) -> bool:
+    """Ask once for all that is followed; return whether this user may read Roles.
+
+    A watch tries again for ever where it may not read, so the errors come from here. Raises
+    `errors.KubeError`.
+    """
+    await jobs(client, selection)
+    for source in (selection.pods, selection.configs):
+        await client.get(source.resource.path(selection.namespace), query={"limit": "1"})
+    try:
+        await client.get(selection.roles.resource.path(selection.namespace), query={"limit": "1"})
+    except errors.Forbidden:
+        return False
+    return True
 
 
 def _differ(

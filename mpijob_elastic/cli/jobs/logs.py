@@ -47,6 +47,10 @@ class Wanted:
     follow: bool = False
     #: Only the lines of so many last seconds.
     since: float | None = None
+    #: Only the lines since this moment, as RFC 3339; "" for all.
+    since_time: str = ""
+    #: Print the time of each line before it.
+    timestamps: bool = False
     #: Only so many of the last lines.
     tail: int | None = None
     #: The log of the container before its restart.
@@ -66,6 +70,8 @@ class Wanted:
         query = {}
         if self.since is not None:
             query["sinceSeconds"] = str(max(1, round(self.since)))
+        if self.since_time:
+            query["sinceTime"] = self.since_time
         # How far back the last lines of a rank begin is known only once they are read.
         if self.tail is not None and not self.some:
             query["tailLines"] = str(max(1, self.tail))
@@ -109,6 +115,12 @@ class _Naming:
         Raises NotStarted and Unreachable if the lines of one worker are wanted and the ranks are
         unknown.
         """
+        text = await self._of_worker(line)
+        if text is None or not self._wanted.timestamps:
+            return text
+        return b" ".join((line.stamp, text))
+
+    async def _of_worker(self, line: LogLine) -> bytes | None:
         if not self._wanted.some:
             return line.text
         await self._look()
@@ -308,6 +320,8 @@ class LogLine(NamedTuple):
     at: float
     #: The line without its line break.
     text: bytes
+    #: The time as the kubelet wrote it; "" for the kubelet's own words.
+    stamp: bytes = b""
 
 
 class Position:
@@ -339,12 +353,12 @@ class Position:
         if self._is_again:
             return {"sinceTime": timestamp(self._begin)}
         is_first, self._is_asked = not self._is_asked, True
-        since = {
-            key: str(int(back) + math.ceil(waited))
-            for key, back in self._first.items()
-            if key == "sinceSeconds"
-        }
-        return {**self._first} if is_first else since
+        if is_first:
+            return {**self._first}
+        since = {key: self._first[key] for key in ("sinceTime",) if key in self._first}
+        if back := self._first.get("sinceSeconds"):
+            since["sinceSeconds"] = str(int(back) + math.ceil(waited))
+        return since
 
     def take(self, raw: bytes) -> LogLine | None:
         """Return the line that `raw` holds after its time.
@@ -357,7 +371,7 @@ class Position:
         stamp, _, text = raw.partition(b" ")
         at = seconds(stamp.decode(errors="replace"))
         if at is None:  # words of the kubelet, which have no time
-            at, text = self._newest, raw
+            at, text, stamp = self._newest, raw, b""
         if self._oldest is None:
             self._oldest = at
         elif at <= self._oldest and self._is_again and "tailLines" in self._first:
@@ -366,7 +380,7 @@ class Position:
         self._recent.append((at, raw))
         while self._recent[0][0] < self._begin:
             self._recent.popleft()
-        return LogLine(at, text)
+        return LogLine(at, text, stamp)
 
     @property
     def _begin(self) -> float:

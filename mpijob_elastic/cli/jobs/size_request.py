@@ -1,4 +1,4 @@
-"""The changes that `scaleout`, `scalein`, `suspend` and `resume` make, and what each waits for.
+"""The changes of `scale`, `scaleout`, `scalein`, `suspend` and `resume`, and what each waits for.
 
 A scale-in removes named workers by the annotation `parked`, unless they are the last workers: then
 a smaller size is enough. A scale-out that names parked workers brings them back. Only a scale-in
@@ -42,6 +42,8 @@ class SizeRequest:
     count: int | None = None
     #: The new size.
     to: int | None = None
+    #: The size that the job must have now; None for any.
+    current: int | None = None
     #: Workers to add or remove, each as its index or the name of its pod.
     pods: Sequence[str] = ()
     #: Nodes whose workers all leave.
@@ -62,6 +64,7 @@ def sized(asked: SizeRequest, *, waits: bool) -> Decide:
     async def decide(client: ApiWriter, snapshot: Snapshot) -> JobChange:
         view = snapshot.view
         state = refuse_unless_ours(snapshot, elastic=view.elastic)
+        _refuse_other_size(view, asked.current)
         _refuse_blind(view)
         these = _named(snapshot, asked)
         size = _size(view, asked, these)
@@ -112,11 +115,11 @@ async def resuming(_: ApiWriter, snapshot: Snapshot) -> JobChange:
         patch=patch or None,
         says=says,
         goal=partial(waiting.trains, size=size),
-        ended=_trains,
+        ended=trains_now,
     )
 
 
-def _trains(seen: JobMoment) -> str:
+def trains_now(seen: JobMoment) -> str:
     """Return the sentence that all workers train, or that this is unknown."""
     view, found = seen.snapshot.view, seen.found
     if found.training is None:
@@ -133,6 +136,12 @@ def _suspended(seen: JobMoment) -> str:
         f"{view.name} is suspended, and nothing of it runs. "
         f"`{command('resume', view)}` starts it again."
     )
+
+
+def _refuse_other_size(view: JobView, current: int | None) -> None:
+    """Raise Refused unless the job has the size that it must have now."""
+    if current not in {None, view.replicas}:
+        raise Refused(f"{view.name} has {workers(view.replicas)} now, not {current}")
 
 
 def _refuse_blind(view: JobView) -> None:
@@ -238,7 +247,7 @@ def _change(
         goal=partial(waiting.trains, size=size)
         if grows
         else partial(waiting.shrinks, size=size, leaving=surplus),
-        ended=_trains
+        ended=trains_now
         if grows
         else lambda _: f"{view.name} has {workers(size)}; removed: {surplus}.",
     )

@@ -106,12 +106,15 @@ class Selection:
     namespace: str | None
     #: None for every job of the namespace.
     job: str | None = None
+    #: A selector for the labels of MPIJobs, "" for all.
+    labels: str = ""
 
     @property
     def jobs(self) -> Source[SeenJob]:
         """The selected MPIJobs."""
         field = f"metadata.name={self.job}" if self.job else None
-        return Source(resource=resources.MPI_JOBS, read=read_job, field=field)
+        label = self.labels or None
+        return Source(resource=resources.MPI_JOBS, read=read_job, label=label, field=field)
 
     @property
     def pods(self) -> Source[SeenPod]:

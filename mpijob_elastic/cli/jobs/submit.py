@@ -1,20 +1,17 @@
 """`submit`: make an MPIJob v1 from options named as those of `arena submit etjob`."""
 
 import re
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.jobs import at_work, pod_fields, table
+from mpijob_elastic.cli.jobs import creation, manifest_file, pod_fields
+from mpijob_elastic.cli.jobs.creation import Creation
 from mpijob_elastic.cli.jobs.pod_fields import PodWords
-from mpijob_elastic.cli.jobs.write_change import MANAGER
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused
-from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.model import (
     elastic_line,
@@ -25,7 +22,6 @@ from mpijob_elastic.model import (
     shell,
 )
 from mpijob_elastic.model.launch_command import ELASTIC_SH, HOROVODRUN, MPIRUN, Launch
-from mpijob_elastic.telemetry.terminal import say
 
 Object = dict[str, Any]
 # What starts the ranks: horovodrun, or an mpirun that elastic.sh starts.
@@ -69,6 +65,8 @@ class Words:
     queue: str = ""
     priority: str = ""
     gang: str = ""
+    #: Which pods are deleted once the job has ended.
+    clean_pod_policy: str = "Running"
     pods: PodWords = field(default_factory=PodWords)
 
 
@@ -95,7 +93,11 @@ def manifest(words: Words) -> Object:
         "Launcher": {"replicas": 1, "template": launcher},
         "Worker": {"replicas": words.workers, "template": worker},
     }
-    spec = {"slotsPerWorker": _slots(words), "cleanPodPolicy": "Running", "mpiReplicaSpecs": specs}
+    spec = {
+        "slotsPerWorker": _slots(words),
+        "cleanPodPolicy": words.clean_pod_policy,
+        "mpiReplicaSpecs": specs,
+    }
     return {
         "apiVersion": MPI_JOBS.api_version,
         "kind": MPI_JOBS.kind,
@@ -218,6 +220,8 @@ def _amounts(words: Words) -> Iterator[_Amount]:
         yield _Amount(option="--cpu", text=words.cpu, example="500m or 4")
     if words.memory:
         yield _Amount(option="--memory", text=words.memory, example="500Mi or 8Gi")
+    if words.pods.shm_size:
+        yield _Amount(option="--shm-size", text=words.pods.shm_size, example="2Gi")
     for resource, text in words.pods.devices.items():
         option, is_whole = f"--device {resource}", _is_counted(resource)
         yield _Amount(option=option, text=text, example="1", is_whole=is_whole)
@@ -243,33 +247,29 @@ def _is_counted(resource: str) -> bool:
     return "/" in resource and "kubernetes.io/" not in resource
 
 
-async def submit(where: Where, words: Words, *, dry_run: bool, output: str) -> Exit:
-    """Create the job, or only print it if `dry_run`. Raises `errors.KubeError`."""
+async def submit(where: Where, words: Words, asked: Creation) -> Exit:
+    """Create the job that the options describe. Raises `errors.KubeError`."""
     check(words)
-    body, here = manifest(words), ""
-    if not dry_run:
-        async with reached(where) as (client, namespace):
-            working = await at_work.check_change(client, namespace, now=time.time())
-            if working.trouble:
-                say(f"Warning: {working.trouble}; {working.advice}", err=True)
-            here = f"{words.name} -n {namespace}"
-            try:
-                await client.create_object(MPI_JOBS.path(namespace), body=body, query=MANAGER)
-            except errors.AlreadyExists:
-                raise Refused(
-                    f"there is an MPIJob {namespace}/{words.name}: choose another --name, or "
-                    f"`mpijob-elastic delete {here}`"
-                ) from None
-    if warning := _warning(command(words)):
-        say(f"Warning: {warning}", err=True)
-    if output == "name":
-        say(f"mpijob.{MPI_JOBS.group}/{words.name}")
-    elif lines := table.serialized(body, "yaml" if dry_run and output == "text" else output):
-        say(*lines)
-    else:
-        say(f"MPIJob {words.name} created. Follow it, and see what its workers wait for:")
-        say(f"  mpijob-elastic watch {here}", f"  mpijob-elastic explain {here}")
-    return Exit.DONE
+    warned = replace(asked, warning=_warning(command(words)))
+    return await creation.create(where, manifest(words), warned)
+
+
+async def submit_file(where: Where, file: str, asked: Creation) -> Exit:
+    """Create the MPIJob of a file; `-` stands for standard input.
+
+    Raises `errors.KubeError` and OSError.
+    """
+    body = manifest_file.read(file)
+    here = replace(where, namespace=manifest_file.namespace(body, where.namespace, file))
+    name = body["metadata"].get("name", "")
+    if names.gets_no_pod(name):
+        raise Refused(f"{file}: the operator makes no pod for the name {name}: {_too_long(name)}")
+    warning = _warning(manifest_file.launcher_line(body))
+    return await creation.create(here, body, replace(asked, warning=warning))
+
+
+def _too_long(name: str) -> str:
+    return f"it has {len(name)} characters, and {names.LONGEST_LABEL} are the most"
 
 
 def _warning(line: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ from mpijob_elastic.capabilities.shown import SIZINGS
 from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import at_work, dependencies, explain
-from mpijob_elastic.cli.jobs.at_work import Leader
+from mpijob_elastic.cli.jobs.at_work import AtWork, Leader
 from mpijob_elastic.cli.jobs.snapshot import Snapshot, fetch_job
 from mpijob_elastic.cli.jobs.waiting import THERE, Goal, JobMoment, Show, wait
 from mpijob_elastic.cli.target import Where
@@ -88,27 +88,57 @@ async def made(
     Nothing is written where mpijob-elastic is not installed, and nothing is waited for where no
     controller is at work and none may take over in a moment. Raises `errors.KubeError`.
     """
-    working = await at_work.check_change(client, namespace, now=time.time())
-    if not working.installed:
-        raise Refused(f"{working.trouble}; {working.advice}")
+    working = await refuse_uninstalled(client, namespace)
     snapshot, asked = await written(client, namespace, job, decide)
     view = snapshot.view
     say(asked.says)
+    if end := foretold(working, view, patience):
+        return end.code
+    return await awaited(client, snapshot, asked, patience, Leader(working))
+
+
+async def refuse_uninstalled(client: ApiWriter, namespace: str | None) -> AtWork:
+    """Return who carries out changes of jobs in a namespace.
+
+    Raises Refused where mpijob-elastic is not installed, or does not cover the namespace.
+    """
+    working = await at_work.check_change(client, namespace, now=time.time())
+    if not working.installed:
+        raise Refused(f"{working.trouble}; {working.advice}")
+    return working
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unawaited:
+    """A change whose end is not waited for."""
+
+    #: How the command ends.
+    code: Exit
+
+
+def foretold(working: AtWork, view: JobView, patience: Patience) -> Unawaited | None:
+    """Say what follows a change that was written; return None if its end is to be waited for."""
     if working.trouble:
         trouble = working.trouble[:1].upper() + working.trouble[1:]
         say(f"{trouble}; {working.advice}.", err=True)
     if working.trouble and not (working.may_return and patience.wait):
-        return Exit.NOT_KNOWN if patience.wait else Exit.DONE
-    leader = Leader(working)
-    if not patience.wait:
-        say(f"`{command('watch', view)}` shows what follows.")
-        return Exit.DONE
+        return Unawaited(code=Exit.NOT_KNOWN if patience.wait else Exit.DONE)
+    if patience.wait:
+        return None
+    say(f"`{command('watch', view)}` shows what follows.")
+    return Unawaited(code=Exit.DONE)
+
+
+async def awaited(
+    client: ApiWriter, snapshot: Snapshot, asked: JobChange, patience: Patience, leader: Leader
+) -> Exit:
+    """Wait for the end of a change, and say how it ended. Raises `errors.KubeError`."""
     try:
         end, lines = await followed(client, snapshot, asked, patience, leader=leader)
     except asyncio.CancelledError:
         say(
             f"Interrupted. Nothing is undone, {_outlook(leader)}: "
-            f"`{command('watch', view)}` shows it.",
+            f"`{command('watch', snapshot.view)}` shows it.",
             err=True,
         )
         raise

@@ -12,6 +12,7 @@ from aiohttp import web
 
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import explain, show
+from mpijob_elastic.cli.jobs.show import JobsAsked
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.lease import micro_time
@@ -132,7 +133,8 @@ class Commands:
     async def get(self, answers: Answers, job: str | None = "train", output: str = "table") -> str:
         """Return what `get` prints."""
         async with serving(self._folder, answers) as (where, self.asked):
-            await show.get([where], job=job, output=output)
+            asked = JobsAsked(jobs=[job] if job else [], output=output)
+            await show.get([where], asked)
         return self._capsys.readouterr().out
 
     async def explain(self, answers: Answers, **options: Any) -> tuple[bool | None, str]:

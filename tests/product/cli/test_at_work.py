@@ -16,6 +16,8 @@ from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import at_work, show, submit, watch
 from mpijob_elastic.cli.jobs.at_work import AtWork, Leader
+from mpijob_elastic.cli.jobs.creation import Creation
+from mpijob_elastic.cli.jobs.show import JobsAsked
 from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused
@@ -84,14 +86,14 @@ async def test_get_says_that_nobody_works_and_no_job_counts_as_elastic(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with serving(tmp_path, {**world(), **ABSENT}) as (where, _):
-        assert await show.get([where], job=None, output="table") == Exit.DONE
+        assert await show.get([where], JobsAsked()) == Exit.DONE
         printed = capsys.readouterr()
         header, line = printed.out.splitlines()
         elastic = header.split().index("ELASTIC")
         assert line.split()[elastic] == "no"
         assert printed.err.startswith("Warning: mpijob-elastic is not installed in this cluster")
     async with serving(tmp_path, {**world(), LEASE: renewed(90)}) as (where, _):
-        await show.get([where], job=None, output="table")
+        await show.get([where], JobsAsked())
         printed = capsys.readouterr()
         assert printed.out.splitlines()[1].split()[elastic] == "yes"
         assert printed.err.startswith("Warning: no controller of mpijob-elastic is running")
@@ -109,10 +111,10 @@ async def test_get_says_so_without_a_job_too(
 ) -> None:
     nobody: Answers = {LEASE: lease, HOOKS: NOT_FOUND}
     async with serving(tmp_path, {**world(), "mpijobs": [], **nobody}) as (where, _):
-        assert await show.get([where], job=None, output="table") == Exit.DONE
+        assert await show.get([where], JobsAsked()) == Exit.DONE
     warning, last = capsys.readouterr().err.splitlines()
     assert warning.startswith(f"Warning: {words}")
-    assert last.startswith("No MPIJobs found")
+    assert last.startswith("No resources found")
 
 
 async def test_watch_says_that_nobody_works(
@@ -281,6 +283,6 @@ async def test_submit_warns_that_nobody_works_and_creates_the_job(
     async with Server() as server:
         server.objects.pop(LEASES.path("mpijob-elastic", LEASE))
         where = Where(kubeconfig=server.kubeconfig, namespace="default")
-        assert await submit.submit(where, words, dry_run=False, output="text") == Exit.DONE
+        assert await submit.submit(where, words, Creation()) == Exit.DONE
         assert MPI_JOBS.path("default", "fresh") in server.objects
     assert "Warning: mpijob-elastic is not installed in this cluster" in capsys.readouterr().err

@@ -1,5 +1,6 @@
-"""What `prune` deletes, and what it says before."""
+"""What `prune` and `delete` delete, and what they say before."""
 
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -8,8 +9,10 @@ import typer
 
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import deletion
+from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.kube.resources import MPI_JOBS
+from mpijob_elastic.model.json_parts import timestamp
 from tests.doubles.api import TinyApi
 from tests.product.cli.served import NAMESPACE, put_job
 
@@ -60,6 +63,17 @@ async def test_where_nobody_can_be_asked_nothing_is_deleted(
     assert "there is no terminal to ask on, so nothing was deleted" in capsys.readouterr().err
 
 
+async def test_only_jobs_that_are_old_enough_are_deleted(jobs: TinyApi) -> None:
+    put_job(jobs, "young", **OVER)
+    path = MPI_JOBS.path(NAMESPACE, "young")
+    young = jobs.objects[path]
+    young["metadata"]["creationTimestamp"] = timestamp(time.time() - 60.0)
+    jobs.put(path, young)
+    where = Where(kubeconfig=jobs.kubeconfig, namespace=NAMESPACE)
+    assert await deletion.prune(where, yes=True, dry_run=False, older_than=3600.0) == Exit.DONE
+    assert left(jobs) == {"trains", "young"}
+
+
 async def test_a_dry_run_lists_them_and_asks_nobody(
     jobs: TinyApi, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -68,3 +82,51 @@ async def test_a_dry_run_lists_them_and_asks_nobody(
     _, first, second, said = capsys.readouterr().out.splitlines()
     assert [first.split()[1], second.split()[1]] == ["first", "second"]
     assert said == "Dry run: nothing was deleted."
+
+
+async def deleted(api: TinyApi, *names: str, **options: bool) -> Exit:
+    where = Where(kubeconfig=api.kubeconfig, namespace=NAMESPACE)
+    return await deletion.delete(where, names, **{"yes": False, **options})
+
+
+async def test_several_jobs_are_deleted_and_one_that_is_missing_is_a_line(
+    jobs: TinyApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert await deleted(jobs, "first", "none", "second") == Exit.REFUSED
+    assert left(jobs) == {"trains"}
+    assert "mpijob-elastic: no MPIJob none in namespace ml" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("names", [("none",), ("none", "first")])
+async def test_a_missing_job_may_be_fine(
+    jobs: TinyApi, capsys: pytest.CaptureFixture[str], names: tuple[str, ...]
+) -> None:
+    assert await deleted(jobs, *names, missing_is_fine=True) == Exit.DONE
+    assert capsys.readouterr().err == ""
+
+
+async def test_a_single_missing_job_is_an_error(jobs: TinyApi) -> None:
+    with pytest.raises(NoSuchJob):
+        await deleted(jobs, "none")
+
+
+@pytest.mark.parametrize(
+    ("names", "question"),
+    [
+        (("trains",), "trains trains on 2 workers. Delete it?"),
+        (("first", "trains"), "trains trains on 2 workers. Delete all 2 jobs?"),
+        (
+            ("also", "trains"),
+            "also trains on 3 workers, trains trains on 2 workers. Delete all 2 jobs?",
+        ),
+    ],
+)
+async def test_one_question_names_all_jobs_that_train(
+    jobs: TinyApi, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...], question: str
+) -> None:
+    put_job(jobs, "also", size=3)
+    asked = list[str]()
+    monkeypatch.setattr(deletion, "_ask", asked.append)  # returns None: no
+    assert await deleted(jobs, *names) == Exit.REFUSED
+    assert asked == [question]
+    assert left(jobs) == {"first", "second", "trains", "also"}

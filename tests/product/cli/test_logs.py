@@ -6,7 +6,7 @@ import pytest
 from aiohttp import web
 
 from mpijob_elastic.cli.jobs.explain import NoSuchWorker
-from mpijob_elastic.cli.jobs.logs import Wanted, logs
+from mpijob_elastic.cli.jobs.logs import Position, Wanted, logs
 from mpijob_elastic.cli.jobs.pods import NotStarted
 from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
 from mpijob_elastic.cli.target import Where
@@ -75,6 +75,27 @@ async def test_the_kubelet_is_asked_for_the_part_that_is_wanted(cluster: Cluster
     [query] = cluster.queries
     assert (query["sinceSeconds"], query["tailLines"]) == ("90", "2")
     assert query["previous"] == "true"
+
+
+async def test_the_kubelet_is_asked_for_a_moment(cluster: Cluster) -> None:
+    await cluster.logs(since_time="2026-01-01T00:00:05Z")
+    [query] = cluster.queries
+    assert query["sinceTime"] == "2026-01-01T00:00:05Z"
+
+
+def test_a_moment_is_asked_for_until_the_first_line_has_come() -> None:
+    position = Position(Wanted(since_time="2026-01-01T00:00:05Z").first())
+    for waited in (0.0, 7.0):
+        assert position.query(waited=waited) == {"sinceTime": "2026-01-01T00:00:05Z"}
+    position.take(b"2026-01-01T00:00:09.5Z a")
+    assert position.query(waited=9.0) == {"sinceTime": "2026-01-01T00:00:08Z"}
+
+
+async def test_each_line_has_its_time_if_that_is_wanted(cluster: Cluster) -> None:
+    out, _ = await cluster.logs(timestamps=True, tail=1)
+    assert out == ["2026-01-01T00:00:09.123456789Z [1]<stderr>:d"]
+    out, _ = await cluster.logs(timestamps=True, worker="1", tail=1)
+    assert out == ["2026-01-01T00:00:09.123456789Z train-worker-1: [1]<stderr>:d"]
 
 
 async def test_a_line_that_fits_two_workers_names_both(cluster: Cluster) -> None:

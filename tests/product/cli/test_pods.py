@@ -16,8 +16,10 @@ from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
 from mpijob_elastic.cli.target import Where
 from tests.doubles.api import TinyApi
 from tests.doubles.launcher_logs import Launcher
+from tests.doubles.shells import Shells, says
 
 ROOT = Path(__file__).parents[3]
+EXIT_3 = {"reason": "ExitCode", "message": "3"}
 SHELL = "-c main -- /bin/sh -c command -v bash > /dev/null && exec bash; exec sh"
 
 
@@ -48,7 +50,7 @@ class Typed:
         path = f"{self._folder}:/usr/bin:/bin" if kubectl else "/nowhere"
         options = ("-n", "n", "--kubeconfig", str(self._kubeconfig))
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "mpijob_elastic", "attach", *words, *options),
+            *(sys.executable, "-m", "mpijob_elastic", "attach", *options, *words),
             cwd=ROOT,
             env={**os.environ, "PATH": path},
             stdin=theirs if terminal else PIPE,
@@ -84,7 +86,8 @@ async def test_kubectl_is_run_on_the_terminal_and_its_exit_code_counts(typed: Ty
     [
         (
             {"terminal": False},
-            "a shell needs a terminal; without a terminal, its processes would count as ranks",
+            "a shell needs a terminal; without a terminal, its processes would count as ranks. "
+            "Type what to run: attach JOB -- COMMAND",
         ),
         (
             {"kubectl": False},
@@ -96,6 +99,39 @@ async def test_what_it_needs_is_said_in_one_line(
     typed: Typed, options: dict[str, bool], error: str
 ) -> None:
     assert await typed.attach("train", **options) == (1, f"mpijob-elastic: {error}")
+
+
+@pytest.mark.parametrize(
+    ("words", "ends"),
+    [
+        (("train", "1", "--", "ls", "-l"), "-n n train-worker-1 -c main -- ls -l"),
+        (("train", "--", "ls", "-l"), "-n n train-launcher -c main -- ls -l"),
+        (("train", "1", "ls"), "-n n train-worker-1 -c main -- ls"),
+    ],
+)
+async def test_a_command_runs_by_kubectl_on_a_terminal(
+    typed: Typed, words: tuple[str, ...], ends: str
+) -> None:
+    code, said = await typed.attach(*words)
+    assert (code, said.endswith(ends)) == (7, True), said
+
+
+@pytest.mark.parametrize("kubectl", [True, False])
+async def test_a_command_runs_without_a_terminal_too_and_its_exit_code_counts(
+    typed: Typed, api: TinyApi, kubectl: bool
+) -> None:
+    ended = {"status": "Failure", "reason": "NonZeroExitCode", "details": {"causes": [EXIT_3]}}
+    shells = Shells(says((1, "one\r\ntw"), (1, "o\r\n"), (1, "rest"), (3, ended)))
+    api.streams["/exec"] = shells.serve
+    code, said = await typed.attach(
+        "train", "1", "--", "sh", "-c", "ls", terminal=False, kubectl=kubectl
+    )
+    assert (code, said) == (3, "one two rest")
+    [asked] = shells.asked
+    assert (asked.pod, asked.command) == ("train-worker-1", ["sh", "-c", "ls"])
+    assert "tty=true" in asked.query
+    assert "stderr" not in asked.query
+    assert "stdin" not in asked.query
 
 
 async def test_without_a_worker_it_is_the_launcher(typed: Typed) -> None:

@@ -208,7 +208,7 @@ def test_with_np_a_single_worker_trains() -> None:
         (("--env", "SEED", "--", "true"), 2, "SEED: each needs a = between its two parts"),
         (("--data", ":/data", "--", "true"), 2, ":/data: each needs a : between its two parts"),
         (("--workers=0", "--", "true"), 2, "greater than or equal to 1"),
-        ((), 2, "Missing argument"),
+        ((), 2, "the command is missing; or give -f FILE"),
     ],
 )
 def test_wrong_words_are_refused(words: tuple[str, ...], code: int, said: str) -> None:

@@ -22,7 +22,7 @@ SMI = {"train-worker-0": "10, 100\n30, 200", "train-worker-1": "90, 40"}
 
 def used(name: str, *usage: tuple[str, str]) -> worlds.Object:
     containers = [{"name": "c", "usage": {"cpu": cpu, "memory": memory}} for cpu, memory in usage]
-    return {"metadata": {"name": name}, "containers": containers}
+    return {"metadata": {"name": name, "namespace": "default"}, "containers": containers}
 
 
 class Cluster:
@@ -67,6 +67,21 @@ class Cluster:
         where = Where(kubeconfig=self.api.kubeconfig, namespace="default")
         await top.top(where, job=job, sort_by=sort_by, headers=headers)
         return self._capsys.readouterr().out.splitlines()
+
+    async def top_jobs(self, sort_by: SortBy | None = None, **options: Any) -> list[str]:
+        """Return the lines that it prints of all jobs."""
+        where = Where(kubeconfig=self.api.kubeconfig, namespace="default", **options)
+        await top.top_jobs(where, labels="", sort_by=sort_by, headers=True)
+        return self._capsys.readouterr().out.splitlines()
+
+    def add_other(self) -> None:
+        """Add a job with a launcher alone, and one without a pod."""
+        for name in ("other", "none"):
+            self.api.put(MPI_JOBS.path("default", name), worlds.mpi_job(name=name))
+        pod = worlds.launcher(job="other")
+        self.api.put(PODS.path("default", pod["metadata"]["name"]), pod)
+        assert isinstance(self.metrics, list)
+        self.metrics.append(used("other-launcher", ("7", "1Mi")))
 
 
 @pytest.fixture
@@ -164,3 +179,43 @@ async def test_what_else_is_wrong_is_said(cluster: Cluster) -> None:
         cluster.api.remove(PODS.path("default", pod))
     with pytest.raises(NotStarted, match="no pod of train runs"):
         await cluster.top()
+
+
+async def test_each_job_with_a_running_pod_is_a_row(cluster: Cluster) -> None:
+    cluster.add_other()
+    assert await cluster.top_jobs() == [
+        "NAME    PODS   CPU(cores)   MEMORY(bytes)   GPUS   GPU(%)   GPU-MEMORY",
+        "other   1      7000m        1Mi             -      -        -",
+        "train   4      3252m        1631Mi          3      43       340Mi",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("by", "order"), [("cpu", ["other", "train"]), ("memory", ["train", "other"])]
+)
+async def test_the_job_that_uses_most_comes_first(
+    cluster: Cluster, by: SortBy, order: list[str]
+) -> None:
+    cluster.add_other()
+    assert [row.split()[0] for row in (await cluster.top_jobs(by))[1:]] == order
+
+
+async def test_jobs_of_all_namespaces_have_a_column_for_theirs(cluster: Cluster) -> None:
+    cluster.add_other()
+    header, first, _ = await cluster.top_jobs(all_namespaces=True)
+    assert header.startswith("NAMESPACE   NAME    PODS")
+    assert first.startswith("default     other   1")
+
+
+async def test_without_a_running_pod_there_is_no_row_and_no_metrics_are_asked_for(
+    api: TinyApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    api.put(MPI_JOBS.path("default", "train"), worlds.mpi_job())
+    where = Where(kubeconfig=api.kubeconfig, namespace="default")
+    await top.top_jobs(where, labels="", sort_by=None, headers=True)
+    assert capsys.readouterr() == ("", "No resources found in default namespace.\n")
+
+
+def test_a_job_without_a_measured_pod_uses_nobody_knows_how_much() -> None:
+    use = top.JobUse(pods=(top.Use(name="a", job_uid="u", node="n"),))
+    assert (use.cpu, use.memory, use.gpu) == (None, None, None)

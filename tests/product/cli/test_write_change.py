@@ -86,7 +86,7 @@ async def server() -> AsyncIterator[Server]:
 
 
 async def scaled(
-    server: Server, patience: Patience = NO_WAIT, *, grows: bool = True, **asked: Any
+    server: Server, patience: Patience = NO_WAIT, *, grows: bool | None = True, **asked: Any
 ) -> Exit:
     where = Where(kubeconfig=server.kubeconfig, namespace="default")
     decide = sized(SizeRequest(grows=grows, **(asked or {"count": 2})), waits=patience.wait)

@@ -1,0 +1,61 @@
+"""`mpijob-elastic resubmit`."""
+
+from typing import Annotated, Literal
+
+import typer
+
+from mpijob_elastic.cli import work
+from mpijob_elastic.cli.cluster_command import cluster_command
+from mpijob_elastic.cli.exit_codes import Exit
+from mpijob_elastic.cli.options import Job
+from mpijob_elastic.cli.scaling_options import Look, Timeout
+from mpijob_elastic.cli.target import Where
+
+
+@cluster_command()
+async def resubmit(
+    *,
+    job: Job,
+    name: Annotated[
+        str,
+        typer.Option(
+            help="Name of the new job. Default: the same with the next number.", show_default=False
+        ),
+    ] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the job; create none.")] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until a rank runs in each worker.")
+    ] = False,
+    timeout: Timeout = "10m",
+    look: Look = True,
+    logs: Annotated[
+        bool, typer.Option("--logs", help="Follow the launcher's log until the job ends.")
+    ] = False,
+    output: Annotated[
+        Literal["text", "yaml", "json", "name"],
+        typer.Option("--output", "-o", help="What to print about the job."),
+    ] = "text",
+    where: Where,
+) -> Exit:
+    """Create a finished job once more, under another name.
+
+    For example:
+
+    - `mpijob-elastic resubmit train -n ml`: creates train-2, and train-3 the next time
+
+    - `kubectl mpijob-elastic resubmit train --name train-again --logs`: and follows its log
+
+    The new job has the labels, annotations, size and spec of the other, which stays with its log. A
+    suspension is not copied. A job that KubeQueue released does not wait in KubeQueue again.
+
+    Exit codes: 0 done; 1 refused, for example because the job has not ended, no such job, or no
+    right, or with --logs the job failed; 2 wrong usage; 3 finished differently (with --wait, the
+    job has ended); 4 still going at the timeout, or no answer from the API server; 130 Ctrl-C.
+    """
+    patience = None
+    if wait:
+        patience = work.write_change.Patience(wait=True, seconds=float(timeout), look=look)
+    asked = work.creation.Creation(
+        dry_run="client" if dry_run else "none", output=output, patience=patience, logs=logs
+    )
+    return await work.resubmission.resubmit(where, job, name=name, asked=asked)

@@ -1,0 +1,142 @@
+"""Create jobs: as a dry run or for good, and then wait for the training or follow the log."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import msgspec
+
+from mpijob_elastic import names
+from mpijob_elastic.cli.connection import reached
+from mpijob_elastic.cli.exit_codes import Exit
+from mpijob_elastic.cli.jobs import (
+    at_work,
+    logs,
+    pods,
+    size_request,
+    snapshot,
+    table,
+    waiting,
+    write_change,
+)
+from mpijob_elastic.cli.jobs.at_work import AtWork, Leader
+from mpijob_elastic.cli.jobs.logs import Wanted
+from mpijob_elastic.cli.jobs.write_change import MANAGER, JobChange, Patience
+from mpijob_elastic.cli.target import Where
+from mpijob_elastic.install import Refused
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.resources import MPI_JOBS
+from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.telemetry.terminal import say
+
+Object = dict[str, Any]
+# Whether nothing is contacted, the API server only tries, or the job is created.
+DryRun = Literal["client", "server", "none"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Creation:
+    """How to create a job, and what to do then."""
+
+    #: Who is asked, and whether anything is written.
+    dry_run: DryRun = "none"
+    #: What to print about the job.
+    output: str = "text"
+    #: How to wait until the job trains; None not to wait.
+    patience: Patience | None = None
+    #: Follow the launcher's log to the end of the job.
+    logs: bool = False
+    #: What is wrong with the job and does not prevent it, in words; "" for nothing.
+    warning: str = ""
+
+
+async def create(where: Where, body: Object, asked: Creation) -> Exit:
+    """Create a job. Raises Refused if the name exists, and other `errors.KubeError`."""
+    if asked.dry_run == "client":
+        _print(body, asked, "")
+        return Exit.DONE
+    async with reached(where) as (client, namespace):
+        assert namespace is not None
+        working = await at_work.check_change(client, namespace, now=time.time())
+        if working.trouble:
+            say(f"Warning: {working.trouble}; {working.advice}", err=True)
+        name = await _created(client, namespace, body, dry_run=asked.dry_run == "server")
+        shown = {**body, "metadata": {**body["metadata"], "name": name}}
+        _print(shown, asked, f"{name} -n {namespace}")
+        if asked.dry_run != "none":
+            return Exit.DONE
+        end = Exit.DONE
+        if asked.patience:
+            end = await _trained(client, namespace, name, working, asked.patience)
+    if not asked.logs:
+        return end
+    return max(end, await _followed(where, name))
+
+
+def _print(body: Object, asked: Creation, here: str) -> None:
+    """Print what was created, or would be; here: the words that name the job in a command."""
+    if asked.warning:
+        say(f"Warning: {asked.warning}", err=True)
+    name, is_dry = body["metadata"].get("name", ""), asked.dry_run != "none"
+    if asked.output == "name":
+        say(f"mpijob.{MPI_JOBS.group}/{name}")
+    elif lines := table.serialized(body, _format(asked)):
+        say(*lines)
+    elif is_dry:
+        say(f"MPIJob {name} created (server dry run)")
+    elif asked.patience or asked.logs:
+        say(f"MPIJob {name} created.")
+    else:
+        say(f"MPIJob {name} created. Follow it, and see what its workers wait for:")
+        say(f"  mpijob-elastic watch {here}", f"  mpijob-elastic explain {here}")
+
+
+def _format(asked: Creation) -> str:
+    """Return the format; without an API server the job itself is what there is to print."""
+    is_job = asked.dry_run == "client" and asked.output == "text"
+    return "yaml" if is_job else asked.output
+
+
+async def _created(
+    client: ApiWriter, namespace: str, body: Mapping[str, Any], *, dry_run: bool
+) -> str:
+    """Create a job, and return its name. Raises Refused if the name exists."""
+    query = {**MANAGER, "dryRun": "All"} if dry_run else MANAGER
+    try:
+        made = await client.create_object(MPI_JOBS.path(namespace), body=body, query=query)
+    except errors.AlreadyExists:
+        name = body["metadata"]["name"]
+        raise Refused(
+            f"there is an MPIJob {namespace}/{name}: choose another --name, or "
+            f"`mpijob-elastic delete {name} -n {namespace}`"
+        ) from None
+    name = msgspec.json.decode(made)["metadata"]["name"]
+    assert isinstance(name, str)
+    return name
+
+
+async def _trained(
+    client: ApiWriter, namespace: str, name: str, working: AtWork, patience: Patience
+) -> Exit:
+    """Wait until a rank runs in each worker. Raises `errors.KubeError`."""
+    found = await snapshot.fetch_job(client, namespace, name)
+    if unawaited := write_change.foretold(working, found.view, patience):
+        return unawaited.code
+    asked = JobChange(
+        patch=None,
+        says="",
+        goal=partial(waiting.trains, size=found.view.replicas),
+        ended=size_request.trains_now,
+    )
+    return await write_change.awaited(client, found, asked, patience, Leader(working))
+
+
+async def _followed(where: Where, name: str) -> Exit:
+    """Print the launcher's log to the end of a job; return whether the job succeeded."""
+    await logs.logs(where, job=name, wanted=Wanted(follow=True))
+    async with reached(where) as (client, namespace):
+        assert namespace is not None
+        found = await pods.find_job(client, namespace, name)
+    return Exit.DONE if found.state == names.CONDITION_SUCCEEDED else Exit.REFUSED

@@ -1,0 +1,115 @@
+"""The formats of `get` that name fields: `jsonpath`, `custom-columns` and the order of `--sort-by`.
+
+Paths are those of `-o json`. Beside them each job has `metadata` with its name, namespace and time
+of creation, because fingers that know kubectl type `.metadata.name`.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from mpijob_elastic.cli.jobs import json_path, table
+from mpijob_elastic.cli.jobs.json_path import JsonPath
+from mpijob_elastic.cli.jobs.report import JobReport
+from mpijob_elastic.cli.jobs.show import Write
+from mpijob_elastic.install import Refused
+
+#: Returns jobs in another order.
+Arrange = Callable[[Sequence[JobReport]], list[JobReport]]
+# What a column shows where a job lacks the field, as kubectl writes it.
+_NO_VALUE = "<none>"
+_DIGITS = re.compile(r"(\d+)")
+
+
+def writer(output: str) -> Write:
+    """Return what writes `jsonpath=TEMPLATE` or `custom-columns=SPEC`.
+
+    Raises ValueError if the text behind the equals sign is none.
+    """
+    kind, _, text = output.partition("=")
+    if kind == "jsonpath":
+        return _by_template(text)
+    return _by_columns(text)
+
+
+def sorter(text: str) -> Arrange:
+    """Return what sorts jobs by a field; jobs without the field come first.
+
+    Raises ValueError if the text is no path. The sorter raises Refused if no job has the field.
+    """
+    steps = json_path.path(text)
+
+    def arranged(reports: Sequence[JobReport]) -> list[JobReport]:
+        found = [json_path.values(steps, fields(report)) for report in reports]
+        if reports and not any(found):
+            raise Refused(f"--sort-by: no job has a field {text}; -o json shows the fields")
+        keys = [_order(values[0] if values else None) for values in found]
+        order = sorted(range(len(reports)), key=keys.__getitem__)
+        return [reports[index] for index in order]
+
+    return arranged
+
+
+def fields(report: JobReport) -> dict[str, Any]:
+    """Return what a path finds in a job."""
+    metadata = {
+        "name": report.name,
+        "namespace": report.namespace,
+        "creationTimestamp": report.created,
+    }
+    found: dict[str, Any] = msgspec.to_builtins(report)
+    return {**found, "metadata": msgspec.to_builtins(metadata)}
+
+
+def _by_template(text: str) -> Write:
+    parts = json_path.template(text)
+
+    def write(reports: Sequence[JobReport], *, single: bool, headers: bool) -> str:  # noqa: ARG001
+        found = [fields(report) for report in reports]
+        return json_path.rendered(parts, found[0] if single and found else {"items": found})
+
+    return write
+
+
+def _by_columns(text: str) -> Write:
+    columns = [_column(part) for part in text.split(",")]
+    header = [name for name, _ in columns]
+
+    def write(reports: Sequence[JobReport], *, single: bool, headers: bool) -> str:  # noqa: ARG001
+        rows = [[_cell(steps, fields(report)) for _, steps in columns] for report in reports]
+        lines = table.columns(header, rows)[0 if headers else 1 :]
+        return "".join(f"{line}\n" for line in lines)
+
+    return write
+
+
+def _column(text: str) -> tuple[str, JsonPath]:
+    """Return the name and the path of a column such as `NAME:.name`. Raises ValueError."""
+    name, colon, steps = text.partition(":")
+    if not (name and colon and steps):
+        raise ValueError(f"{text} is no HEADER:PATH, such as NAME:.name")
+    return name, json_path.path(steps)
+
+
+def _cell(steps: JsonPath, found: dict[str, Any]) -> str:
+    values = json_path.values(steps, found)
+    return ",".join(map(_shown, values)) or _NO_VALUE
+
+
+def _shown(value: Any) -> str:
+    return _NO_VALUE if value is None else json_path.printed(value)
+
+
+def _order(value: Any) -> tuple[int, Any]:
+    """Return a key by which all values can be compared: nothing, then numbers, then texts.
+
+    Numbers within texts count as numbers, so that `train-10` comes behind `train-9`.
+    """
+    if value is None:
+        return 0, 0
+    if isinstance(value, int | float):
+        return 1, value
+    parts = _DIGITS.split(json_path.printed(value))
+    return 2, [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]

@@ -1,0 +1,58 @@
+"""Do the same to several jobs: what is wrong with one is said, and holds back no other."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mpijob_elastic.cli import exit_codes, rights
+from mpijob_elastic.cli.connection import reached
+from mpijob_elastic.cli.exit_codes import Exit
+from mpijob_elastic.cli.jobs import write_change
+from mpijob_elastic.cli.jobs.at_work import Leader
+from mpijob_elastic.cli.jobs.snapshot import Snapshot
+from mpijob_elastic.cli.jobs.write_change import Decide, JobChange, Patience
+from mpijob_elastic.cli.target import Where
+from mpijob_elastic.kube import errors
+from mpijob_elastic.telemetry.terminal import say
+
+# The least seconds to wait for each job, so that the end of a fast change is seen.
+_LEAST = 2.0
+
+
+async def change(where: Where, jobs: Sequence[str], decide: Decide, patience: Patience) -> Exit:
+    """Change each job, then wait for the ends of the changes; return the worst exit code.
+
+    All changes are written before the first is waited for, and all share one timeout. Raises
+    `errors.KubeError` if there is only one job.
+    """
+    if len(jobs) == 1:
+        return await write_change.change(where, jobs[0], decide, patience)
+    end, begun = Exit.DONE, list[tuple[Snapshot, JobChange]]()
+    until = time.monotonic() + patience.seconds
+    async with reached(where) as (client, namespace):
+        working = await write_change.refuse_uninstalled(client, namespace)
+        for job in jobs:
+            try:
+                snapshot, asked = await write_change.written(client, namespace, job, decide)
+            except errors.KubeError as error:
+                end = max(end, told(error))
+                continue
+            say(asked.says)
+            if unawaited := write_change.foretold(working, snapshot.view, patience):
+                end = max(end, unawaited.code)
+            else:
+                begun.append((snapshot, asked))
+        for snapshot, asked in begun:
+            shared = replace(patience, seconds=max(_LEAST, until - time.monotonic()))
+            try:
+                found = await write_change.awaited(client, snapshot, asked, shared, Leader(working))
+            except errors.KubeError as error:
+                found = told(error)
+            end = max(end, found)
+    return end
+
+
+def told(error: errors.KubeError) -> Exit:
+    """Say what is wrong with one of several jobs; return the exit code."""
+    say(f"mpijob-elastic: {rights.in_words(error)}", err=True)
+    return exit_codes.of(error)

@@ -1,0 +1,232 @@
+"""`submit -f`, `--wait`, `--logs`, `--shm-size` and the dry run of the API server."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from mpijob_elastic import names
+from mpijob_elastic.cli.exit_codes import Exit
+from mpijob_elastic.cli.jobs import logs, manifest_file, submit
+from mpijob_elastic.cli.jobs.creation import Creation
+from mpijob_elastic.cli.jobs.write_change import Patience
+from mpijob_elastic.cli.target import Where
+from mpijob_elastic.install import Refused
+from mpijob_elastic.kube.resources import LEASES, MPI_JOBS
+from tests.doubles.api import TinyApi
+from tests.product.cli import worlds
+from tests.product.cli.served import put_job
+from tests.product.cli.test_commands import typed
+from tests.product.cli.test_write_change import at_work_lease
+
+SUBMIT = ("submit", "--name=train", "--image=i", "--dry-run")
+LINE = ["horovodrun", "-np", "1", "--host-discovery-script", names.DISCOVER_HOSTS_PATH, "true"]
+
+
+def manifest(name: str = "train", **metadata: Any) -> dict[str, Any]:
+    launcher = {"template": {"spec": {"containers": [{"command": LINE}]}}}
+    spec = {"mpiReplicaSpecs": {"Launcher": launcher, "Worker": {"replicas": 1}}}
+    head = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob"}
+    return {**head, "metadata": {"name": name, **metadata}, "spec": spec}
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[TinyApi]:
+    async with TinyApi(selects=True) as found:
+        found.put(LEASES.path(names.NAMESPACE, names.LEASE), at_work_lease())
+        yield found
+
+
+def stored(folder: Path, *objects: object) -> str:
+    """Write a file of objects, and return its path."""
+    file = folder / "job.yaml"
+    file.write_text(yaml.safe_dump_all(objects))
+    return str(file)
+
+
+async def submitted(api: TinyApi, file: str, **asked: Any) -> Exit:
+    where = Where(kubeconfig=api.kubeconfig, namespace=asked.pop("namespace", "ml"))
+    return await submit.submit_file(where, file, Creation(**asked))
+
+
+async def test_the_job_of_a_file_is_created_as_it_is(
+    api: TinyApi, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = manifest(labels={"team": "vision"})
+    assert await submitted(api, stored(tmp_path, body)) == Exit.DONE
+    made = api.objects[MPI_JOBS.path("ml", "train")]
+    assert (made["spec"], made["metadata"]["labels"]) == (body["spec"], {"team": "vision"})
+    out, err = capsys.readouterr()
+    assert out.startswith("MPIJob train created. Follow it")
+    assert err == ""
+    with pytest.raises(Refused, match="there is an MPIJob ml/train"):
+        await submitted(api, stored(tmp_path, body))
+
+
+async def test_the_namespace_is_that_of_the_file(api: TinyApi, tmp_path: Path) -> None:
+    file = stored(tmp_path, manifest(namespace="other"))
+    with pytest.raises(Refused, match=r"metadata.namespace is other, and not ml as --namespace"):
+        await submitted(api, file)
+    assert await submitted(api, file, namespace=None) == Exit.DONE
+    assert MPI_JOBS.path("other", "train") in api.objects
+
+
+async def test_a_command_that_keeps_its_size_is_warned_of(
+    tmp_path: Path, api: TinyApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = manifest()
+    body["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"] = [
+        {"command": ["mpirun"], "args": ["-np", "2", "true"]}
+    ]
+    assert await submitted(api, stored(tmp_path, body)) == Exit.DONE
+    assert "Warning: the command names no discover_hosts.sh" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("objects", "words"),
+    [
+        ([], "job.yaml has nothing, and not one MPIJob kubeflow.org/v1"),
+        ([{"kind": "Pod", "apiVersion": "v1"}], "has Pod v1, and not one MPIJob"),
+        ([manifest(), manifest("b")], "has MPIJob kubeflow.org/v1, MPIJob kubeflow.org/v1, and"),
+        ([["x"]], "has no object, and not one MPIJob"),
+        ([{**manifest(), "metadata": {}}], r"the MPIJob has no metadata.name"),
+        ([{**manifest(), "metadata": 3}], r"the MPIJob has no metadata.name"),
+        ([manifest("a" * 70)], "the operator makes no pod for the name a+: it has 70 characters"),
+    ],
+)
+async def test_what_is_not_one_job_is_refused(
+    api: TinyApi, tmp_path: Path, objects: list[object], words: str
+) -> None:
+    with pytest.raises(Refused, match=words):
+        await submitted(api, stored(tmp_path, *objects))
+    assert api.writes == []
+
+
+async def test_what_is_no_yaml_is_refused(api: TinyApi, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text("a: [")
+    with pytest.raises(Refused, match=r"job.yaml: "):
+        await submitted(api, str(tmp_path / "job.yaml"))
+    with pytest.raises(FileNotFoundError):
+        await submitted(api, str(tmp_path / "none.yaml"))
+
+
+@pytest.mark.parametrize("spoilt", [None, [], [3], [{"command": "x"}], {}])
+def test_a_launcher_of_any_form_has_a_command_or_none(spoilt: object) -> None:
+    body = manifest()
+    body["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"] = spoilt
+    assert manifest_file.launcher_line(body) == []
+    assert manifest_file.launcher_line({"spec": spoilt}) == []
+
+
+def test_standard_input_is_a_file() -> None:
+    done = typed("submit", "-f", "-", "--dry-run", "-o", "json", input=json.dumps(manifest()))
+    assert (done.exit_code, json.loads(done.stdout)) == (0, manifest())
+
+
+async def test_the_api_server_tries_a_job_in_a_dry_run(
+    api: TinyApi, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[dict[str, str]] = []
+
+    def tried(sent: Any) -> object | None:
+        if sent.method != "POST":
+            return None
+        asked.append(dict(sent.query))
+        return manifest()
+
+    api.hook = tried
+    assert await submitted(api, stored(tmp_path, manifest()), dry_run="server") == Exit.DONE
+    assert [query.get("dryRun") for query in asked] == ["All"]
+    assert capsys.readouterr().out == "MPIJob train created (server dry run)\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [("--dry-run=client", 0), ("--dry-run=server", 1), ("--dry-run=none", 1)]
+)
+def test_the_dry_run_has_kubectls_words(words: str, code: int, tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "none"
+    kubeconfig.write_text("{}")
+    done = typed("submit", "--name=a", "--image=i", f"--kubeconfig={kubeconfig}", words, "--", "x")
+    assert done.exit_code == code  # 1: there is no cluster
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("--workers=2 --gpus 1", "so write --gpus, --image, --name, --workers into the file"),
+        ("-- python train.py", "so write the command, --image, --name into the file"),
+    ],
+)
+def test_a_file_goes_with_no_option_of_a_job(words: str, says: str) -> None:
+    done = typed("submit", "-f", "job.yaml", "--name=a", "--image=i", *words.split())
+    assert done.exit_code == Exit.USAGE
+    said = " ".join(done.stderr.replace("│", " ").split())
+    assert f"-f FILE describes the whole job, {says}" in said
+
+
+def test_without_a_file_three_things_are_needed() -> None:
+    done = typed("submit")
+    assert done.exit_code == Exit.USAGE
+    assert "--name, --image, the command is missing; or give -f FILE" in done.stderr
+
+
+def test_shared_memory_is_a_volume_of_the_workers() -> None:
+    made = yaml.safe_load(typed(*SUBMIT, "--shm-size=2Gi", "--data=c:/d", "--", "x").stdout)
+    roles = made["spec"]["mpiReplicaSpecs"]
+    spec = roles["Worker"]["template"]["spec"]
+    assert spec["volumes"][1:] == [
+        {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "2Gi"}}
+    ]
+    assert spec["containers"][0]["volumeMounts"][1:] == [{"name": "shm", "mountPath": "/dev/shm"}]  # noqa: S108
+    assert [one["name"] for one in roles["Launcher"]["template"]["spec"]["volumes"]] == ["data-0"]
+
+
+def test_a_size_of_shared_memory_that_is_none_is_refused() -> None:
+    done = typed(*SUBMIT, "--shm-size=2 GB", "--", "x")
+    assert isinstance(done.exception, Refused)
+    assert str(done.exception).startswith('--shm-size: "2 GB" is not a quantity')
+
+
+async def test_waiting_ends_at_the_timeout_with_what_is_missing(
+    api: TinyApi, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    patience = Patience(wait=True, seconds=0.1, look=False)
+    assert await submitted(api, stored(tmp_path, manifest()), patience=patience) == Exit.NOT_KNOWN
+    out, err = capsys.readouterr()
+    assert out.startswith("MPIJob train created.\n")
+    assert "the change still goes on" in err
+
+
+@pytest.mark.parametrize(
+    ("conditions", "code"),
+    [(("Created", "Succeeded"), Exit.DONE), (("Created", "Failed"), Exit.REFUSED)],
+)
+async def test_the_log_ends_with_the_end_of_the_job(
+    api: TinyApi,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    conditions: tuple[str, ...],
+    code: Exit,
+) -> None:
+    asked = list[Any]()
+
+    async def logged(_where: Where, *, job: str, wanted: Any) -> None:
+        asked.append((job, wanted.follow))
+        put_job(api, job, phase="Succeeded", conditions=conditions)
+
+    monkeypatch.setattr(logs, "logs", logged)
+    assert await submitted(api, stored(tmp_path, manifest()), logs=True) == code
+    assert asked == [("train", True)]
+
+
+async def test_a_name_may_be_made_by_the_api_server(
+    api: TinyApi, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = manifest()
+    body["metadata"] = {"generateName": "train-"}
+    api.hook = lambda sent: worlds.mpi_job(name="train-x7") if sent.method == "POST" else None
+    assert await submitted(api, stored(tmp_path, body), output="name") == Exit.DONE
+    assert capsys.readouterr().out == "mpijob.kubeflow.org/train-x7\n"

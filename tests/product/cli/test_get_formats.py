@@ -1,0 +1,257 @@
+"""`get` with the options that kubectl has: formats of fields, orders, selectors, several names and rows."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from mpijob_elastic.cli.exit_codes import Exit
+from mpijob_elastic.cli.jobs import formats, rows, show
+from mpijob_elastic.cli.jobs.report import JobReport
+from mpijob_elastic.cli.jobs.show import JobsAsked
+from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
+from mpijob_elastic.install import Refused
+from tests.product.cli import worlds
+from tests.product.cli.cluster import serving
+from tests.product.cli.test_show import two_jobs
+
+TRAIN = worlds.at_rest(2)
+EVAL = replace(TRAIN, name="eval-10", gpus=8, min_replicas=2, notices=["A: b"])
+NINE = replace(TRAIN, name="eval-9", gpus=16)
+
+
+@pytest.mark.parametrize(
+    ("output", "printed"),
+    [
+        ("jsonpath={.items[*].name}", "train eval-10"),
+        ("jsonpath={.items[*].metadata.name}", "train eval-10"),
+        ("jsonpath={range .items[*]}{.name}={.gpus}{'\\n'}{end}", "train=0\neval-10=8\n"),
+        ("jsonpath={.items[?(@.gpus>0)].name}", "eval-10"),
+        ("jsonpath={.items[0].workers[1].name}", "train-worker-1"),
+        ("jsonpath={.items[0].created}", "2026-01-01T00:00:00Z"),
+        (
+            "custom-columns=NAME:.name,MIN:.minReplicas",
+            "NAME      MIN\ntrain     <none>\neval-10   2\n",
+        ),
+        ("custom-columns=N:metadata.name,HOSTS:{.hosts[*]}", None),
+        ("custom-columns=N:.name,X:.nothing", "N         X\ntrain     <none>\neval-10   <none>\n"),
+    ],
+)
+def test_a_format_prints_the_fields_that_it_names(output: str, printed: str | None) -> None:
+    text = formats.writer(output)([TRAIN, EVAL], single=False, headers=True)
+    if printed is None:
+        assert text.splitlines()[1].split() == ["train", "train-worker-0:1,train-worker-1:1"]
+        return
+    assert text == printed.replace("2026-01-01T00:00:00Z", worlds.CREATED_TEXT)
+
+
+@pytest.mark.parametrize(
+    ("output", "printed"),
+    [
+        ("jsonpath={.name}", "train"),
+        ("jsonpath={.items}", ""),
+        ("custom-columns=NAME:.name", "train\n"),
+    ],
+)
+def test_a_single_job_stands_in_no_list(output: str, printed: str) -> None:
+    assert formats.writer(output)([TRAIN], single=True, headers=False) == printed
+
+
+def test_without_jobs_a_format_has_an_empty_list() -> None:
+    assert formats.writer("jsonpath={.items}")([], single=False, headers=True) == "[]"
+    assert formats.writer("custom-columns=NAME:.name")([], single=False, headers=True) == "NAME\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "order"),
+    [
+        (".name", ["eval-9", "eval-10", "train"]),
+        ("{.metadata.name}", ["eval-9", "eval-10", "train"]),
+        ("gpus", ["train", "eval-10", "eval-9"]),
+        (".minReplicas", ["train", "eval-9", "eval-10"]),
+        (".notices[0]", ["train", "eval-9", "eval-10"]),
+        (".metadata.creationTimestamp", ["train", "eval-10", "eval-9"]),
+    ],
+)
+def test_jobs_are_sorted_by_a_field_and_those_without_come_first(
+    path: str, order: Sequence[str]
+) -> None:
+    reports = [TRAIN, EVAL, NINE]
+    if path.startswith(".notices"):
+        reports = [replace(one, notices=one.notices or ["0"]) for one in reports]
+    assert [report.name for report in formats.sorter(path)(reports)] == order
+
+
+def test_a_field_that_no_job_has_is_refused_unless_there_are_no_jobs() -> None:
+    with pytest.raises(Refused, match=r"no job has a field \.gpu;"):
+        formats.sorter(".gpu")([TRAIN, EVAL])
+    assert formats.sorter(".gpu")([]) == []
+
+
+async def printed(
+    folder: Path, capsys: pytest.CaptureFixture[str], asked: JobsAsked
+) -> tuple[Exit, str, str, list[str]]:
+    async with serving(folder, two_jobs()) as (where, requests):
+        end = await show.get([where], asked)
+    out, err = capsys.readouterr()
+    return end, out, err, requests
+
+
+async def test_several_names_are_rows_and_each_missing_name_is_a_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    end, out, err, _ = await printed(tmp_path, capsys, JobsAsked(jobs=["train", "trian", "other"]))
+    assert end == Exit.REFUSED
+    assert [line.split()[0] for line in out.splitlines()] == ["NAME", "train", "other"]
+    assert err == "mpijob-elastic: no MPIJob trian in namespace default; did you mean train?\n"
+
+
+@pytest.mark.parametrize("output", ["table", "json", "name"])
+async def test_a_missing_name_may_be_fine(
+    output: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = JobsAsked(jobs=["none"], output=output, missing_is_fine=True)
+    assert (await printed(tmp_path, capsys, asked))[:3] == (Exit.DONE, "", "")
+    asked = JobsAsked(jobs=["none", "train"], output="name", missing_is_fine=True)
+    assert (await printed(tmp_path, capsys, asked))[1] == "mpijob.kubeflow.org/train\n"
+
+
+async def test_a_single_name_without_headers_is_a_row(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = JobsAsked(jobs=["train"], headers=False)
+    end, out, _, _ = await printed(tmp_path, capsys, asked)
+    [line] = out.splitlines()
+    assert (end, line.split()[:2]) == (Exit.DONE, ["train", "Running"])
+
+
+async def test_a_selector_goes_to_the_api_server_for_mpijobs_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = JobsAsked(labels="team=vision,env!=test", output="name")
+    _, out, _, requests = await printed(tmp_path, capsys, asked)
+    assert out.splitlines() == ["mpijob.kubeflow.org/other", "mpijob.kubeflow.org/train"]
+    selected = {request.partition("?")[0] for request in requests if "team%3Dvision" in request}
+    assert {path.rpartition("/")[2] for path in selected} == {"mpijobs"}
+
+
+@pytest.mark.parametrize("output", ["json", "name", "jsonpath={.items[*].name}"])
+async def test_programs_get_no_sentence_about_an_empty_list(
+    output: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write = formats.writer(output) if "=" in output else None
+    async with serving(tmp_path, {}) as (where, _):
+        await show.get([where], JobsAsked(output=output, write=write))
+    assert capsys.readouterr().err == ""
+
+
+async def test_an_order_and_a_format_go_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = "jsonpath={.items[*].name}"
+    asked = JobsAsked(
+        output=output, write=formats.writer(output), arrange=formats.sorter(".desired")
+    )
+    assert (await printed(tmp_path, capsys, asked))[1] == "other train"
+
+
+async def test_a_job_that_does_not_exist_is_not_watched(tmp_path: Path) -> None:
+    async with serving(tmp_path, two_jobs()) as (where, _):
+        with pytest.raises(NoSuchJob, match="did you mean train"):
+            await rows.watch(where, JobsAsked(jobs=["trian"]))
+
+
+def news(asked: JobsAsked, *steps: dict[str, JobReport | None]) -> list[list[tuple[str, str]]]:
+    """What is to be printed after each step, as names and states."""
+    changed = rows.ChangedRows(asked)
+    return [
+        [
+            (report.name, report.state)
+            for report in changed.among({("ml", name): one for name, one in step.items()})
+        ]
+        for step in steps
+    ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "steps", "said"),
+    [
+        pytest.param(
+            {},
+            [{"train": TRAIN, "eval": EVAL}, {"train": TRAIN}],
+            [[("train", "Running"), ("eval-10", "Running")], []],
+            id="each job once",
+        ),
+        pytest.param(
+            {},
+            [{"train": TRAIN}, {"train": replace(TRAIN, ready=1)}, {"train": TRAIN}],
+            [[("train", "Running")]] * 3,
+            id="each change of a row",
+        ),
+        pytest.param(
+            {},
+            [{"train": TRAIN}, {"train": replace(TRAIN, hosts=[])}],
+            [[("train", "Running")], []],
+            id="a change that no row shows",
+        ),
+        pytest.param(
+            {"output": "json"},
+            [{"train": TRAIN}, {"train": replace(TRAIN, hosts=[])}],
+            [[("train", "Running")], [("train", "Running")]],
+            id="a change that JSON shows",
+        ),
+        pytest.param(
+            {},
+            [{"train": TRAIN}, {"train": None}, {"train": None}, {"train": TRAIN}],
+            [[("train", "Running")], [("train", "Deleted")], [], [("train", "Running")]],
+            id="a deletion once",
+        ),
+        pytest.param(
+            {"jobs": ["train", "other"]},
+            [{"train": TRAIN, "eval": EVAL}],
+            [[("train", "Running")]],
+            id="only the jobs that are named",
+        ),
+    ],
+)
+def test_a_row_is_printed_once_it_has_changed(
+    asked: dict[str, Any], steps: list[dict[str, JobReport | None]], said: list[list[Any]]
+) -> None:
+    assert news(JobsAsked(**asked), *steps) == said
+
+
+@pytest.mark.parametrize(
+    ("asked", "lines"),
+    [
+        ({}, ["NAME", "train", "eval-10"]),
+        ({"headers": False}, ["train", "eval-10"]),
+        ({"output": "name"}, ["mpijob.kubeflow.org/train", "mpijob.kubeflow.org/eval-10"]),
+        ({"output": "jsonpath={.name};"}, ["train;eval-10;"]),
+        ({"output": "custom-columns=JOB:.name"}, ["JOB", "train", "eval-10"]),
+    ],
+)
+def test_rows_follow_one_another_below_one_header(
+    asked: dict[str, Any], lines: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = asked.get("output", "")
+    write = formats.writer(output) if "=" in output else None
+    printer = rows.RowPrinter(JobsAsked(**asked, write=write), namespaces=False)
+    for report in (TRAIN, EVAL):
+        printer.print([report])
+    printer.print([])
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == lines
+
+
+def test_documents_of_yaml_are_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    rows.RowPrinter(JobsAsked(output="yaml"), namespaces=False).print([TRAIN, EVAL])
+    assert capsys.readouterr().out.count("---\n") == 2
+
+
+def test_a_column_stays_as_wide_as_its_widest_cell(capsys: pytest.CaptureFixture[str]) -> None:
+    printer = rows.RowPrinter(JobsAsked(), namespaces=False)
+    for report in (EVAL, TRAIN):
+        printer.print([report])
+    _, first, second = capsys.readouterr().out.splitlines()
+    assert first.index("Running") == second.index("Running")
