@@ -41,7 +41,8 @@ def table() -> str:
 
 def _row(named: str, used: CommandRights) -> str:
     role = rights.role_of(used.needed).removeprefix("mpijob-elastic-")
-    return f"| {named} | {role} | {_words(used.needed)} | {_words(used.useful) or '-'} | {used.without or '-'} |"
+    more = _words(used.useful - used.needed) or "-"
+    return f"| {named} | {role} | {_words(used.needed)} | {more} | {used.without or '-'} |"
 
 
 def _words(wanted: Iterable[UserRight]) -> str:

@@ -74,10 +74,14 @@ _CAUSES = (
     | _QUEUES
     | _ROLES
 )
+# A job that is created is followed to its ranks or to the end of its log.
+_FOLLOWING = _JOBS | _CAUSES | rights("mpijobs.kubeflow.org: get", "pods: get", "configmaps: watch")
+# A dry run asks the webhook whether it answers.
+_CREATES = rights("mpijobs.kubeflow.org: create")
 _OWNERS = rights("horizontalpodautoscalers.autoscaling: list")
 _CHANGE = CommandRights(
     needed=_JOBS | rights("mpijobs.kubeflow.org: patch"),
-    useful=_OWNERS | _CAUSES,
+    useful=_OWNERS | _CAUSES | _CREATES,
     without="who else sets the size, whether ranks run, why the change takes long",
 )
 
@@ -85,8 +89,8 @@ _CHANGE = CommandRights(
 COMMANDS: Mapping[str, CommandRights] = {
     "get": CommandRights(
         needed=_JOBS,
-        useful=_LOOK | _QUEUES | _ROLES,
-        without="progress, the place in a queue, what the controller does next",
+        useful=_FOLLOWED | _LOOK | _QUEUES | _ROLES,
+        without="`--watch`, progress, the place in a queue, what the controller does next",
     ),
     "watch": CommandRights(
         needed=_JOBS | _FOLLOWED,
@@ -103,6 +107,11 @@ COMMANDS: Mapping[str, CommandRights] = {
         useful=_LOOK | rights("mpijobs.kubeflow.org: list"),
         without="`--worker`, and the worker of each line with `--rank`",
     ),
+    "events": CommandRights(
+        needed=rights("mpijobs.kubeflow.org: get", "pods: list", "events: list"),
+        useful=rights("mpijobs.kubeflow.org: list", "events: watch"),
+        without="`--watch`, and similar names, if there is no such job",
+    ),
     "attach": CommandRights(
         needed=rights("mpijobs.kubeflow.org: get", "pods: get") | _LOOK,
         useful=rights("mpijobs.kubeflow.org: list"),
@@ -111,7 +120,7 @@ COMMANDS: Mapping[str, CommandRights] = {
     "top": CommandRights(
         needed=rights("mpijobs.kubeflow.org: get", "pods: list", "pods.metrics.k8s.io: list"),
         useful=_LOOK | rights("mpijobs.kubeflow.org: list"),
-        without="GPUs",
+        without="GPUs, and without a name all jobs",
     ),
     "history": CommandRights(
         needed=rights("mpijobs.kubeflow.org: get", "configmaps: get"),
@@ -125,11 +134,26 @@ COMMANDS: Mapping[str, CommandRights] = {
         | rights("mpijobs.kubeflow.org: get, patch", "configmaps: get", "events: watch"),
         without="each box of the page whose objects you may not read; the buttons without patch",
     ),
-    "submit": CommandRights(needed=rights("mpijobs.kubeflow.org: create")),
+    "submit": CommandRights(
+        needed=rights("mpijobs.kubeflow.org: create"),
+        useful=_FOLLOWING,
+        without="`--wait` and `--logs`",
+    ),
+    "resubmit": CommandRights(
+        needed=_JOBS | rights("mpijobs.kubeflow.org: get, create"),
+        useful=_FOLLOWING | _ROLES,
+        without="`--wait` and `--logs`",
+    ),
+    "scale": _CHANGE,
     "scaleout": _CHANGE,
     "scalein": _CHANGE,
     "suspend": _CHANGE,
     "resume": _CHANGE,
+    "set bounds": CommandRights(
+        needed=_JOBS | rights("mpijobs.kubeflow.org: patch"),
+        useful=_QUEUES | _ROLES | _CREATES,
+        without="nothing",
+    ),
     "delete": CommandRights(
         needed=_JOBS | rights("mpijobs.kubeflow.org: delete"),
         useful=_QUEUES | _ROLES,

@@ -99,28 +99,42 @@ class Leader:
 async def check_change(client: ApiWriter, namespace: str | None, *, now: float) -> AtWork:
     """Do the same as `check`, for a command that is about to change jobs of a namespace.
 
-    Where this user may read neither Lease nor registration, the webhook is asked by a dry run.
-    Elsewhere the controller's Deployment tells whether the namespace is covered.
+    The controller's Deployment tells whether the namespace is covered. Where this user may not
+    read it, or neither Lease nor registration, the webhook is asked by a dry run.
     """
     working = await check(client, now=now)
     if namespace is None or not working.installed:
         return working
     if working.known:
         return await _covering(client, working, namespace)
+    return await _answering(client, working, namespace)
+
+
+async def _answering(client: ApiWriter, working: AtWork, namespace: str) -> AtWork:
+    """Return the same, or that no webhook answers for the namespace.
+
+    Trouble that is known already is the one to tell, and so is nothing if the question is refused.
+    """
+    if working.trouble:
+        return working
     try:
         answers = await load(_CALL).is_answered(client, namespace)
     except errors.KubeError:
         return working
-    return working if answers else AtWork(trouble=_unanswered(namespace), known=False)
+    if answers:
+        return working
+    return AtWork(trouble=_unanswered(namespace), known=working.known, home=working.home)
 
 
-async def _covering(client: ApiReader, working: AtWork, namespace: str) -> AtWork:
+async def _covering(client: ApiWriter, working: AtWork, namespace: str) -> AtWork:
     """Return the same, or that the installation does not cover the namespace.
 
-    It counts as covered if this user may not read the Deployment, or if there is none.
+    It counts as covered if there is no Deployment.
     """
     try:
         raw = await client.find(DEPLOYMENTS.path(working.home, names.CONTROLLER))
+    except errors.Forbidden:
+        return await _answering(client, working, namespace)
     except errors.KubeError:
         return working
     namespaces = covered(msgspec.json.decode(raw)) if raw else ()

@@ -61,7 +61,10 @@ def world(*extra: dict[str, Any], replicas: int = 2, **answers: Any) -> Answers:
 
 @asynccontextmanager
 async def serving(directory: Path, answers: Answers) -> AsyncIterator[tuple[Where, list[str]]]:
-    """A cluster with these objects or answers, by plural or version/plural; and the requests it got."""
+    """A cluster with these objects or answers, by plural or version/plural; and the requests it got.
+
+    `POST` before a plural: what it answers to a creation, which it refuses otherwise.
+    """
     asked: list[str] = []
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -84,7 +87,17 @@ async def serving(directory: Path, answers: Answers) -> AsyncIterator[tuple[Wher
         return web.Response(status=content.status, headers=content.headers, body=content.body)
 
     application = web.Application()
+
+    async def created(request: web.Request) -> web.StreamResponse:
+        asked.append(f"POST {request.path_qs}")
+        content = answers.get(
+            f"POST {request.path.split('/')[-1]}", status(405, "MethodNotAllowed")
+        )
+        assert isinstance(content, web.Response)
+        return web.Response(status=content.status, headers=content.headers, body=content.body)
+
     application.router.add_get("/{path:.*}", answer)
+    application.router.add_post("/{path:.*}", created)
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()

@@ -144,7 +144,6 @@ def controller(namespaces: str) -> web.Response:
     [
         (controller("ml others"), ""),
         (controller(""), ""),
-        (forbidden("deployments"), ""),
         (NOT_FOUND, ""),
         (controller("a b"), "covers only the jobs in a, b, so nobody .* in namespace ml"),
     ],
@@ -157,6 +156,28 @@ async def test_a_change_asks_whether_its_namespace_is_covered(
     assert len(asked) == 2
     assert (found.installed, bool(found.trouble)) == (not words, bool(words))
     assert re.search(words, found.trouble)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (status(400, "BadRequest", 'admission webhook "w" denied the request'), ""),
+        (web.json_response({}), "no webhook of mpijob-elastic answers for namespace ml"),
+        (forbidden("mpijobs"), ""),
+    ],
+)
+async def test_who_may_not_read_what_is_covered_asks_the_webhook(
+    tmp_path: Path, answer: web.Response, words: str
+) -> None:
+    """Users learn of their own namespace only."""
+    answers: Answers = {f"deployments/{LEASE}": forbidden("deployments"), "POST mpijobs": answer}
+    async with reaching(tmp_path, answers) as (client, asked):
+        found = await at_work.check_change(client, "ml", now=time.time())
+    assert asked[-1].startswith("POST ")
+    assert asked[-1].endswith("/namespaces/ml/mpijobs?dryRun=All")
+    assert (found.installed, found.known) == (True, True)
+    assert bool(found.trouble) is bool(words)
+    assert found.trouble.startswith(words)
 
 
 async def test_a_size_is_not_changed_where_nobody_carries_it_out() -> None:
