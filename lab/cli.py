@@ -1,6 +1,9 @@
 """The commands of `python -m lab`."""
 
+import signal
 import subprocess
+import sys
+from contextlib import ExitStack
 from typing import Annotated
 
 import typer
@@ -17,6 +20,10 @@ from lab.node import requirements
 from lab.options import DEFAULT_NODES, Options
 from lab.programs import ALL, OF_REAL_NODE, PEERS
 from lab.versions import DEFAULT_KUBERNETES, KubernetesVersion
+from mpijob_elastic import loading
+
+# Needs the product, which takes a second to import.
+_PRODUCT = "lab.product"
 
 
 def examples(*lines: str) -> str:
@@ -63,6 +70,10 @@ Version = Annotated[
 ]
 Foreground = Annotated[
     bool, typer.Option("--foreground", help="Stay, and end the lab with Ctrl-C.")
+]
+DataScientist = Annotated[
+    bool,
+    typer.Option("--data-scientist", help="The user of `product` instead of an administrator."),
 ]
 Peers = Annotated[list[str] | None, typer.Argument(help="Their names; all if left out.")]
 Component = Annotated[str | None, typer.Argument(help="As kube-apiserver; all if left out.")]
@@ -115,6 +126,39 @@ def up(
             control.stay(name, lifeline)
         else:
             lifeline.detach()
+
+
+@app.command(
+    epilog=examples(
+        "python -m lab product",
+        'eval "$(python -m lab env --data-scientist)"',
+        "kubectl mpijob-elastic get",
+    )
+)
+def product(*, name: Name = "default") -> None:
+    """Start a lab with operator, webhook, controller and stand-in ranks; it stays until Ctrl-C or `down`.
+
+    Namespace ml has somebody with the role edit, as whom `env --data-scientist` lets you type.
+    """
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    offer = loading.load(_PRODUCT)
+    with ExitStack() as stack:
+        with progress() as say:
+            stack.enter_context(offer.running(name, say))
+        chosen = _chosen(name)
+        print(f"lab {name} has the product. Type in another terminal, until Ctrl-C here:")
+        print(f'  eval "$(python -m lab env{chosen})"                     # an administrator')
+        print(f'  eval "$(python -m lab env{chosen} --data-scientist)"    # the role edit in ml')
+        print("  kubectl mpijob-elastic status", flush=True)
+        offer.stay(name)
+
+
+@app.command(
+    epilog=examples('eval "$(python -m lab env)"', 'eval "$(python -m lab env --data-scientist)"')
+)
+def env(*, name: Name = "default", data_scientist: DataScientist = False) -> None:
+    """Print what a shell needs: KUBECONFIG, and a PATH with kubectl and our plugin."""
+    print("\n".join(loading.load(_PRODUCT).environment(name, as_user=data_scientist)))
 
 
 @app.command(epilog=examples("python -m lab status"))
@@ -251,8 +295,13 @@ def start(node: Node, *, name: Name = "default") -> None:
     print(f"{node} is ready")
 
 
+def _chosen(name: str) -> str:
+    """Return the option that names a lab; the default one needs none."""
+    return "" if name == "default" else f" --name {name}"
+
+
 def _print_next(name: str) -> None:
-    chosen = "" if name == "default" else f" --name {name}"
+    chosen = _chosen(name)
     print(f"  export KUBECONFIG=$(python -m lab kubeconfig{chosen})")
     print(f"  python -m lab down{chosen}")
 

@@ -5,9 +5,9 @@ A process of its own, because `lab.ranks` starts children from programs without 
 
 import argparse
 import json
+import os
 import re
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -19,12 +19,15 @@ from urllib.parse import quote
 from lab.api import Api
 from lab.cluster import Cluster
 from lab.errors import LabError
+from lab.layout import Layout
+from lab.processes import end, new_log, spawn
 from lab.ranks import Ranks
 from mpijob_elastic import names
 
 ROOT = Path(__file__).parents[1]
 EVERY = 0.5  # seconds between two looks
 PRINTS = 5.0  # seconds between two lines in a log
+GRACE = 10.0  # seconds for the process to end
 COMMIT = 0.5  # seconds until a rank that shall leave has ended
 _LAUNCHERS = f"{names.POD_SELECTOR},{names.LABEL_JOB_ROLE}={names.ROLE_LAUNCHER}"
 _PODS = f"/api/v1/pods?labelSelector={quote(_LAUNCHERS)}"
@@ -117,12 +120,13 @@ def _runs(pod: dict[str, Any]) -> bool:
 @contextmanager
 def standing_in(cluster: Cluster, *, ends: tuple[str, ...] = ()) -> Iterator[None]:
     """Be the drivers of all jobs for as long as the block lasts; see DriverStandIns."""
-    words = [sys.executable, "-m", "lab.drivers", cluster.name, *ends]
-    with subprocess.Popen(words, cwd=ROOT, stderr=subprocess.DEVNULL) as process:
-        try:
-            yield
-        finally:
-            process.terminate()
+    command = [sys.executable, "-m", "lab.drivers", cluster.name, *ends]
+    log = new_log(Layout(cluster.state_dir).logs, "drivers")
+    process = spawn(command, log=log, environment={**os.environ, "PYTHONPATH": str(ROOT)})
+    try:
+        yield
+    finally:
+        end(process, within=GRACE)
 
 
 def main() -> None:
@@ -139,8 +143,8 @@ def main() -> None:
             while True:
                 time.sleep(EVERY)
                 drivers.look(api)
-    except (KeyboardInterrupt, LabError) as end:
-        print(end, file=sys.stderr)
+    except LabError as error:
+        print(error, file=sys.stderr)
     finally:
         drivers.close()
 

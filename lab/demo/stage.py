@@ -16,6 +16,7 @@ from lab.operator.process import HEALTH_PORT, Operator
 from lab.registration import called
 from lab.replicas import Controller, Webhook
 from mpijob_elastic.install.objects import ObjectChange
+from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.kube.client import connect
 from upgrade import scale
 
@@ -40,11 +41,11 @@ class Stage:
 
 
 @contextmanager
-def set_up(name: str, say: Say) -> Iterator[Stage]:
-    """Bring everything up for as long as the block lasts. Raise LabError."""
+def set_up(name: str, say: Say, *, also: tuple[Overlay, ...] = ()) -> Iterator[Stage]:
+    """Bring everything up, with these overlays, for as long as the block lasts. Raise LabError."""
     with Cluster.start(name=name, say=say) as cluster:
         say("rights, policies and webhook configurations")
-        installed = install_into(cluster)
+        installed = install_into(cluster, also=also)
         say("the subresource scale of MPIJobs")
         asyncio.run(_make_scalable(cluster, say))
         # The release's own program needs that port; its controller alone does not.
