@@ -168,6 +168,37 @@ interface LaneSpan extends LanePart {
   to: number;
 }
 
+// Workers in one state on one node. key: of both.
+interface WorkersFold {
+  key: string;
+  names: string[];
+  of: string;
+  node: string;
+}
+
+// A change of the size that the history knows.
+interface HistoryChange {
+  when: string;
+  cause: string;
+  by: string;
+  from: number;
+  to: number;
+  listedAfter: number | null;
+  trainedAfter: number | null;
+  secondsLost: number | null;
+  stepsRepeated: number | null;
+  ranksCut: number;
+  note: string;
+}
+
+// The last lines of a launcher; all is empty while there is none.
+interface LogReport {
+  pod: string;
+  uid: string;
+  lines: string[];
+  error?: string;
+}
+
 // Where a stream stands: live, or in words why not, and when it is opened again (milliseconds since the epoch).
 interface StreamState {
   live?: boolean;

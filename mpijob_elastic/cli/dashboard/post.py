@@ -6,13 +6,14 @@ hold.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Literal
 
 import msgspec
 from aiohttp import web
 
+from mpijob_elastic import names
 from mpijob_elastic.cli.dashboard.streams import Channel
 from mpijob_elastic.cli.jobs import at_work, write_change
 from mpijob_elastic.cli.jobs.at_work import Leader
@@ -25,10 +26,14 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.model import phrases
 from mpijob_elastic.model.bounds import MOST_WORKERS
+from mpijob_elastic.model.job import JobView
 
 # Waits as long as a command does by default.
 PATIENCE = Patience(wait=True, seconds=600.0, look=True)
+# So many workers that leave are named.
+NAMED = 5
 # The most bytes of a request.
 LARGEST = 4096
 _DECIDE: Mapping[str, Callable[[int], Decide]] = {
@@ -71,6 +76,33 @@ async def may(client: ApiReader, key: Key) -> bool:
     return False
 
 
+def foretold(asked: PostedChange, view: JobView) -> str:
+    """Return who leaves by a change, and how long that may take; "" if nobody leaves."""
+    leaving = [names.worker(view.name, index) for index in _leaving(asked, view)]
+    if not leaving:
+        return ""
+    named = leaving[:NAMED]
+    if more := len(leaving) - len(named):
+        named.append(f"{more} more")
+    limit = phrases.duration(view.facts.policy.drain_timeout)
+    who = phrases.listed(named)
+    if len(leaving) == 1:
+        return f"{who} leaves: it drains for at most {limit}, and then is deleted."
+    return f"{who} leave: they drain for at most {limit}, and then are deleted."
+
+
+def _leaving(asked: PostedChange, view: JobView) -> Sequence[int]:
+    """Return the indices of the workers that leave, the last first."""
+    wanted = sorted(view.wanted, reverse=True)
+    if asked.change == "suspend":
+        return wanted
+    if asked.change == "park":
+        return [index for index in wanted if index == asked.number]
+    if asked.change == "scale":
+        return wanted[: max(0, len(wanted) - asked.number)]
+    return ()
+
+
 async def make(client: ApiWriter, key: Key, asked: PostedChange, channel: Channel) -> None:
     """Send what a change would do; or, once confirmed, make the change and send its progress.
 
@@ -81,7 +113,8 @@ async def make(client: ApiWriter, key: Key, asked: PostedChange, channel: Channe
         raise Refused(f"{working.trouble}; {working.advice}")
     decide = _DECIDE[asked.change](asked.number)
     if not asked.confirmed:
-        _, found = await write_change.written(client, *key, decide, dry_run=True)
+        snapshot, found = await write_change.written(client, *key, decide, dry_run=True)
+        channel.put("foretold", foretold(asked, snapshot.view))
         channel.put("asks" if found.patch else "says", found.says)
         return
     agreed = write_change.agreed(decide, asked.confirmed, since="you were asked")

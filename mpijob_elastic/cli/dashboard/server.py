@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from aiohttp import web
 
 from mpijob_elastic.cli import rights
@@ -17,11 +18,13 @@ from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.dashboard import guard, post, streams
 from mpijob_elastic.cli.dashboard.streams import Channel
 from mpijob_elastic.cli.dashboard.training import Trainings
+from mpijob_elastic.cli.jobs import table
 from mpijob_elastic.cli.jobs.live import Key
 from mpijob_elastic.cli.jobs.snapshot import Selection, fetch_job
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.telemetry import ports
 from mpijob_elastic.telemetry.terminal import say
@@ -117,10 +120,14 @@ async def serving(
             request, client, namespace, lambda channel: post.make(client, key, asked, channel)
         )
 
+    async def manifest(request: web.Request) -> web.StreamResponse:
+        return await _manifest(client, _key(request))
+
     application = web.Application(middlewares=[guarded], client_max_size=post.LARGEST)
     application.on_response_prepare.append(_secure)
     application.router.add_get("/api/jobs", all_jobs)
     application.router.add_get("/api/jobs/{namespace}/{name}", one_job)
+    application.router.add_get("/api/jobs/{namespace}/{name}/yaml", manifest)
     application.router.add_post("/api/jobs/{namespace}/{name}/change", change)
     for file in PAGE.iterdir():
         application.router.add_get(
@@ -136,6 +143,16 @@ async def serving(
         yield f"http://127.0.0.1:{runner.addresses[0][1]}"
     finally:
         await runner.cleanup()
+
+
+async def _manifest(client: ApiReader, key: Key) -> web.Response:
+    """Return the MPIJob as YAML, without what the API server notes of its writers."""
+    try:
+        job = msgspec.json.decode(await client.get(MPI_JOBS.path(*key)))
+    except errors.KubeError as error:
+        raise web.HTTPBadGateway(text=rights.in_words(error)) from None
+    job["metadata"].pop("managedFields", None)
+    return web.Response(text="\n".join(table.serialized(job, "yaml")))
 
 
 def _key(request: web.Request) -> Key:

@@ -47,7 +47,7 @@ CHECK = Timeouts(attempt=4.0, throttled=0.0)
 # The most Events that are shown, the newest first.
 MOST_EVENTS = 30
 # The most lines and bytes of the log that are shown.
-LOG = {"tailLines": "20", "limitBytes": "16384"}
+LOG = {"tailLines": "200", "limitBytes": "65536"}
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _NOT_YET = Look(error=f"exec looks into it within {LOOK_AGAIN:.0f} s")
 
@@ -236,8 +236,9 @@ class _ShownJob:
         while True:
             snapshot = self._live.snapshot(self._key)
             pod = snapshot.view.launcher if snapshot else None
-            log: dict[str, object] = {"pod": pod.ref.name if pod else "", "lines": []}
+            log: dict[str, object] = {"pod": "", "uid": "", "lines": []}
             if pod:
+                log |= {"pod": pod.ref.name, "uid": pod.ref.uid}
                 path = PODS.path(self._key[0], pod.ref.name, "log")
                 containers = [pod.facts.default_container, *pod.facts.containers]
                 query = {**LOG, "container": next(filter(None, containers), "")}

@@ -4,10 +4,13 @@
 
 import { el, find, keep, text } from "./dom.js";
 
+const MOST = 10000; // workers
 const OVER = ["Succeeded", "Failed", "Terminating"];
 
 export class Changes {
   sending = new AbortController();
+  /** who leaves by the change that was tried, and how long that may take */
+  foretold = "";
   /** @type {any} elements of index.html */
   main;
   /** @type {any} */
@@ -59,6 +62,8 @@ export class Changes {
   show(report) {
     this.report = report;
     this.bar.hidden = !this.may || !report.elastic || OVER.includes(report.state);
+    this.size.min = report.minReplicas ?? 1;
+    this.size.max = report.maxReplicas ?? MOST;
     if (["", this.shown].includes(this.size.value)) this.size.value = report.desired ?? "";
     this.shown = `${report.desired ?? ""}`;
     const all = [
@@ -94,6 +99,7 @@ export class Changes {
     if (!words || this.dialog.open) return;
     text(find("h2", this.dialog), `${textContent} ${this.name}?`);
     text(find("p", this.dialog), words);
+    text(find(".leaves", this.dialog), this.foretold);
     Object.assign(find("button:last-child", this.dialog), { value: words, textContent });
     this.dialog.returnValue = "";
     this.dialog.showModal();
@@ -110,11 +116,13 @@ export class Changes {
       Authorization: `Bearer ${sessionStorage.getItem("token") ?? ""}`,
       "Content-Type": "application/json",
     };
+    this.foretold = "";
     let asks = "";
     let says = "";
     let rest = "";
     const take = ({ part, value }) => {
       if (part === "asks") asks = value;
+      else if (part === "foretold") this.foretold = value;
       else if (part === "progress") text(said, `${says}: ${value}`);
       else if (value && part !== "about") {
         says = [value].flat().join("\n");

@@ -28,6 +28,12 @@ export class JobView {
   lanes;
   /** @type {Training} */
   training;
+  /** @type {LogReport | undefined} of the launcher */
+  log;
+  /** @type {LogReport | undefined} of the launcher before, as far as this page has seen it */
+  former;
+  /** @type {any} the field with the words that are sought in the log */
+  seek;
 
   constructor(namespace, name) {
     this.namespace = namespace;
@@ -50,9 +56,13 @@ export class JobView {
     this.lanes = new Lanes(find("#lanes", main), this.record);
     this.training = new Training(find(".training", main), this.record);
     text(find(".sentence", main), "Reading the job…");
+    this.seek = find('[aria-label="Search the log"]', main);
+    this.seek.addEventListener("input", () => this.showLog());
+    find("#yaml", main).addEventListener("toggle", () => this.showManifest());
   }
 
   leave() {
+    this.refuse("");
     this.stale();
     this.changes.sending.abort();
   }
@@ -60,6 +70,17 @@ export class JobView {
   stale() {
     this.record.close(Date.now());
     this.changes.live(false);
+  }
+
+  // A job of which nothing was ever shown has no page, only a sentence that says why.
+  /** @param {string} words */
+  refuse(words) {
+    if (this.report || !words) {
+      delete this.main.dataset.absent;
+      return;
+    }
+    this.main.dataset.absent = "";
+    text(find(".sentence", this.main), `${words.replace(/\.?$/, ".")}`);
   }
 
   live() {
@@ -75,7 +96,7 @@ export class JobView {
     if (parts.has("training")) this.showTraining(parts.get("training"));
     if (parts.has("history")) this.showHistory(parts.get("history"));
     if (parts.has("events")) this.showEvents(parts.get("events"));
-    if (parts.has("log")) this.showLog(parts.get("log"));
+    if (parts.has("log")) this.takeLog(parts.get("log"));
     if (this.report === null) text(find(".sentence", this.main), `${this.name} was deleted.`);
     else if (this.report && ["may", "report", "explanation"].some((part) => parts.has(part)))
       this.show();
@@ -251,7 +272,9 @@ export class JobView {
     this.training.show(training);
   }
 
+  /** @param {{changes: HistoryChange[]}} history */
   showHistory({ changes }) {
+    this.record.remember(changes);
     find("#history", this.main).hidden = !changes.length;
     keep(
       find("#changes", this.main),
@@ -328,9 +351,38 @@ export class JobView {
     );
   }
 
-  showLog({ pod, lines, error }) {
-    text(find("#log-of", this.main), pod ? `last lines of ${pod}` : "");
-    text(find("#log", this.main), error ?? (lines.join("\n") || "Nothing printed yet."));
+  // The log of a launcher goes with its pod, so the page keeps what it has seen of it.
+  /** @param {LogReport} log */
+  takeLog(log) {
+    if (this.log?.uid && log.uid !== this.log.uid) this.former = this.log;
+    this.log = log;
+    this.showLog();
+  }
+
+  showLog() {
+    if (!this.log) return;
+    const { pod, lines, error } = this.log;
+    const sought = this.seek.value.trim().toLowerCase();
+    const found = lines.filter((line) => line.toLowerCase().includes(sought));
+    const none = sought ? "No line has these words." : "Nothing printed yet.";
+    const last = sought ? `${found.length} of the last ${lines.length} lines` : "last lines";
+    text(find("#log-of", this.main), pod ? `${last} of ${pod}` : "");
+    text(find("#log", this.main), error ?? (found.join("\n") || none));
+    const former = find(".former", this.main);
+    former.hidden = !this.former;
+    text(find("pre", former), this.former?.lines.join("\n") ?? "");
+  }
+
+  async showManifest() {
+    const details = find("#yaml", this.main);
+    if (!details.open) return;
+    const headers = { Authorization: `Bearer ${sessionStorage.getItem("token") ?? ""}` };
+    const shown = find("pre", details);
+    try {
+      text(shown, await (await fetch(`${this.path}/yaml`, { headers })).text());
+    } catch {
+      text(shown, "The server of this page has stopped or cannot be reached.");
+    }
   }
 
   tick(now) {

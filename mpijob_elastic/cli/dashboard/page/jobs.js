@@ -219,7 +219,7 @@ function row({ report }) {
     el("td", {}),
     el("td", {}),
     el("td", {}, el("b", {}), el("span", { className: "muted" })),
-    el("td", {}),
+    el("td", {}, el("span", { className: "why" })),
   );
 }
 
@@ -253,10 +253,10 @@ function fill(node, job) {
     waits && !first.includes(waits) && `${report.queue?.name}: ${waits}.`,
     says.length > 1 && `And ${says.length - 1} more.`,
   ].filter(Boolean);
-  text(
-    why,
-    [first && more.length ? `${first}.`.replace("..", ".") : first, ...more].join(" ").trim(),
-  );
+  const begins = first && more.length ? `${first}.`.replace("..", ".") : first;
+  const words = [begins, ...more].join(" ").trim();
+  text(why.firstChild, words);
+  why.title = words;
   ago(job, Date.now());
 }
 

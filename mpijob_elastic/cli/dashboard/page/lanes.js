@@ -24,12 +24,16 @@ const HEIGHTS = {
   unknown: 14,
 };
 const MIDDLE = 11;
+// More workers are folded by state and node.
+const MOST_LANES = 40;
 const short = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
 /** @param {number} value */
 const percent = (value) => `${value.toFixed(2)}%`;
 
 export class Lanes {
   minutes = 5;
+  /** @type {Set<string>} the keys of the open folds */
+  unfolded = new Set();
   lane = 0;
   part = -1;
   /** @type {JobReport} the report that was shown last */
@@ -49,6 +53,9 @@ export class Lanes {
     this.record = record;
     this.body = find("tbody", panel);
     this.caption = find(".caption", panel);
+    this.found = find(".found", panel);
+    this.seek = find(".seek", panel);
+    this.seek.addEventListener("input", () => this.draw(Date.now()));
     this.size = svg("svg", { class: "size", role: "img" });
     this.numbers = el("dl");
     this.body.append(
@@ -108,10 +115,10 @@ export class Lanes {
     names.sort((one, other) => index(one) - index(other));
     keep(
       this.body,
-      ["", ...names],
-      (name) => name,
-      (name) => (name ? this.makeLane(name) : this.chart),
-      (row, name) => name && this.fillLane(row, name, of.get(name)),
+      ["", ...this.rows(names, of)],
+      (row) => (typeof row === "string" ? row : row.key),
+      (row) => this.makeRow(row),
+      (node, row) => this.fillRow(node, row, of),
     );
     this.drawSizes();
     this.setTabStop([...this.body.querySelectorAll("svg.lane")]);
@@ -127,6 +134,81 @@ export class Lanes {
   /** @param {number} time */
   x(time) {
     return Math.min(100, Math.max(0, ((time - this.start) / (this.now - this.start)) * 100));
+  }
+
+  /**
+   * Return the rows: a lane for each worker, or, of many workers, a fold for each state and node with
+   * the lanes of those that are open. What is sought is not folded.
+   * @param {string[]} names
+   * @param {Map<string, WorkerReport>} of
+   * @returns {(string | WorkersFold)[]}
+   */
+  rows(names, of) {
+    this.seek.hidden = names.length <= MOST_LANES;
+    const sought = this.seek.hidden ? "" : this.seek.value.trim().toLowerCase();
+    const found = names.filter((name) => this.sought(name, of.get(name)).includes(sought));
+    text(this.found, sought ? `${found.length} of ${names.length} workers` : "");
+    if (sought || this.seek.hidden) return found.slice(0, MOST_LANES);
+    return folds(names, of).flatMap((fold) =>
+      this.unfolded.has(fold.key) ? [fold, ...fold.names] : [fold],
+    );
+  }
+
+  /**
+   * @param {string} name
+   * @param {WorkerReport | undefined} worker
+   */
+  sought(name, worker) {
+    const of = worker ? kind(worker) : "gone";
+    return [name, worker?.node, of, this.word(name, of)].join("\n").toLowerCase();
+  }
+
+  /** @param {string | WorkersFold} row */
+  makeRow(row) {
+    if (typeof row !== "string") return this.makeFold(row);
+    return row ? this.makeLane(row) : this.chart;
+  }
+
+  /** @type {(node: any, row: string | WorkersFold, of: Map<string, WorkerReport>) => void} */
+  fillRow(node, row, of) {
+    if (typeof row !== "string") this.fillFold(node, row);
+    else if (row) this.fillLane(node, row, of.get(row));
+  }
+
+  /** @param {WorkersFold} fold */
+  makeFold({ key }) {
+    const button = el("button", { type: "button", className: "plain" });
+    button.addEventListener("click", () => {
+      if (!this.unfolded.delete(key)) this.unfolded.add(key);
+      this.draw(Date.now());
+    });
+    return el(
+      "tr",
+      { className: "fold" },
+      el("th", { scope: "row" }, button),
+      el("td", { className: "muted mono" }),
+      el(
+        "td",
+        { className: "now" },
+        el("span", { className: "state" }),
+        el("span", { className: "muted" }),
+      ),
+    );
+  }
+
+  /**
+   * @param {any} row
+   * @param {WorkersFold} fold
+   */
+  fillFold(row, { key, names, of, node }) {
+    const [head, middle, end] = row.children;
+    const open = this.unfolded.has(key);
+    const some = `${names.length} ${names.length === 1 ? "worker" : "workers"}`;
+    text(head.firstChild, `${open ? "−" : "+"} ${some}`);
+    head.firstChild.setAttribute("aria-expanded", `${open}`);
+    text(middle, names.length > 1 ? `${names[0]} … ${names.at(-1)}` : names[0]);
+    if (end.firstChild.textContent !== of) end.firstChild.replaceChildren(icon(iconOf(of), of), of);
+    text(end.lastChild, node);
   }
 
   makeLane(name) {
@@ -160,10 +242,7 @@ export class Lanes {
     const of = worker ? kind(worker) : "gone";
     const word = this.word(name, of);
     if (end.firstChild.textContent !== word)
-      end.firstChild.replaceChildren(
-        icon(KINDS[of] ? (of === "ended" ? "failed" : of) : "missing", of),
-        word,
-      );
+      end.firstChild.replaceChildren(icon(iconOf(of), of), word);
     const left = worker?.draining?.until
       ? `${Math.max(0, Math.round((Date.parse(worker.draining.until) - this.now) / 1000))}s left`
       : "";
@@ -224,7 +303,7 @@ export class Lanes {
   }
 
   drawSizes() {
-    const parts = this.record.sizes;
+    const parts = this.record.allSizes;
     const top =
       Math.max(4, ...parts.map((part) => Math.max(part.desired ?? 0, part.ready ?? 0))) * 1.15;
     /** @param {number} value */
@@ -248,7 +327,7 @@ export class Lanes {
         .join("");
     const unknown = [
       [0, shown[0]?.from ?? this.now],
-      ...shown.filter((part) => part.ready == null).map((part) => [part.from, part.to]),
+      ...shown.filter((part) => part.desired == null).map((part) => [part.from, part.to]),
     ];
     const marks = this.record.marks
       .filter((mark) => mark.at > this.start)
@@ -271,17 +350,17 @@ export class Lanes {
             fill: "url(#unknown)",
           }),
         ),
-      ...(this.x(this.record.opened) > 30
+      ...(this.x(shown[0]?.from ?? this.now) > 30
         ? [
             svg(
               "text",
               {
                 class: "axis",
-                x: percent(this.x(this.record.opened) / 2),
+                x: percent(this.x(shown[0]?.from ?? this.now) / 2),
                 y: 72,
                 "text-anchor": "middle",
               },
-              "before this page was opened",
+              "not known",
             ),
           ]
         : []),
@@ -410,6 +489,44 @@ export class Lanes {
 }
 
 const index = (name) => Number(name.split("-").at(-1));
+
+/** @param {string} of */
+const iconOf = (of) => (KINDS[of] ? (of === "ended" ? "failed" : of) : "missing");
+
+/**
+ * Return the workers by state and node, or by state alone if that makes too many rows; states in the
+ * order of the cells.
+ * @param {string[]} names
+ * @param {Map<string, WorkerReport>} of
+ */
+function folds(names, of) {
+  const found = grouped(names, of, (worker) => worker?.node ?? "");
+  return found.length > MOST_LANES ? grouped(names, of, () => "") : found;
+}
+
+/**
+ * @param {string[]} names
+ * @param {Map<string, WorkerReport>} of
+ * @param {(worker: WorkerReport | undefined) => string} place
+ */
+function grouped(names, of, place) {
+  /** @type {Map<string, WorkersFold>} */
+  const found = new Map();
+  for (const name of names) {
+    const worker = of.get(name);
+    const state = worker ? kind(worker) : "gone";
+    const node = place(worker);
+    const key = `${state} on ${node}`;
+    const fold = found.get(key) ?? { key, names: [], of: state, node };
+    fold.names.push(name);
+    found.set(key, fold);
+  }
+  const order = Object.keys(KINDS);
+  return [...found.values()].sort(
+    (one, other) =>
+      order.indexOf(one.of) - order.indexOf(other.of) || (one.key < other.key ? -1 : 1),
+  );
+}
 
 function geometry(of, x, width, height) {
   return {

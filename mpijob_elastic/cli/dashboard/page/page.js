@@ -54,6 +54,7 @@ function show(next) {
   if (state.live && !next.live) state = { ...next, since: Date.now() };
   else state = { since: state.live ? undefined : state.since, ...next };
   if (!state.live) view?.stale?.();
+  view?.refuse?.((!state.live && state.refused) || "");
   tellState();
   if (state.live) view?.live?.();
 }
@@ -75,7 +76,7 @@ function tellState() {
             ? "Not shown"
             : "Not live",
   );
-  banner.hidden = live || !(words || resting);
+  banner.hidden = live || !(words || resting) || find("#main").dataset.absent !== undefined;
   if (banner.hidden) return;
   const old = since && !resting ? ` The page shows the state of ${at(since)}.` : "";
   const soon = again ? ` Next try in ${age(again - Date.now() + 999)}.` : "";

@@ -6,6 +6,9 @@
 import { kind } from "./workers.js";
 
 const KEPT = 2 * 3600_000 + 60_000;
+const SAME = 3000; // milliseconds between two words of one change
+// The history keeps so many changes.
+const MOST_CHANGES = 50;
 // Beyond so many points of the GPU-seconds, every other one is enough for the line.
 const MOST_SPENT = 1000;
 /** @type {Map<string, Record>} */
@@ -27,6 +30,8 @@ class Record {
   pods = new Map();
   /** @type {{at: number, words: string}[]} */
   marks = [];
+  /** @type {SizesPart[]} the sizes that the history knows */
+  known = [];
   /** @type {SpentPart[]} */
   spent = [];
   /** True until the page sees GPU-seconds again after a time in which it saw none. */
@@ -75,6 +80,25 @@ class Record {
     );
   }
 
+  // The sizes from the job's start or the oldest change on: those that the page has seen, and
+  // before them those of the history.
+  get allSizes() {
+    const seen = this.sizes[0]?.from ?? Date.now();
+    return [...this.known.filter((part) => part.from < seen), ...this.sizes];
+  }
+
+  /** @param {HistoryChange[]} changes the oldest first */
+  remember(changes) {
+    const [first] = changes;
+    if (!first) return;
+    const whole = changes.length < MOST_CHANGES;
+    const earlier = whole ? [{ from: this.created ?? 0, desired: first.from }] : [];
+    const later = changes.map((change) => ({ from: Date.parse(change.when), desired: change.to }));
+    this.known = [...earlier, ...later];
+    for (const { when, from, to } of changes) this.mark({ at: when, before: from, after: to });
+    this.forget(Date.now() - KEPT);
+  }
+
   /**
    * @param {GoodputReport} goodput
    * @param {number} now
@@ -90,8 +114,10 @@ class Record {
   mark(scale) {
     if (!scale) return;
     const mark = { at: Date.parse(scale.at), words: `${scale.before}→${scale.after}` };
-    if (!this.marks.some((known) => known.at === mark.at && known.words === mark.words))
-      this.marks.push(mark);
+    const same = this.marks.some(
+      (known) => known.words === mark.words && Math.abs(known.at - mark.at) < SAME,
+    );
+    if (!same) this.marks.push(mark);
   }
 
   close(now) {
@@ -109,6 +135,7 @@ class Record {
       while (parts.length > 1 && parts[1].from < before) parts.shift();
     };
     cut(this.sizes);
+    cut(this.known);
     for (const lane of this.lanes.values()) cut(lane);
     for (const [name, lane] of this.lanes)
       if (lane.length === 1 && lane[0].kind === "gone") this.lanes.delete(name);
