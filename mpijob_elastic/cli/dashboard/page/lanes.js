@@ -339,7 +339,7 @@ export class Lanes {
       ticks.push(time);
     this.size.replaceChildren(
       ...unknown
-        .filter(([from, to]) => to > from)
+        .filter(([from, to]) => this.x(to) > this.x(from))
         .map(([from, to]) =>
           svg("rect", {
             class: "k-unknown",
