@@ -108,6 +108,49 @@ def asked_for(api: TinyApi) -> tuple[int, Object]:
 
 
 @pytest.mark.parametrize(
+    ("change", "number", "words"),
+    [
+        ("scale", 4, ""),
+        ("scale", 2, "train-worker-2 leaves: it drains for at most 1m, and then is deleted."),
+        (
+            "scale",
+            1,
+            "train-worker-2, train-worker-1 leave: they drain for at most 1m, and then are deleted.",
+        ),
+        ("park", 0, "train-worker-0 leaves: it drains for at most 1m, and then is deleted."),
+        (
+            "suspend",
+            0,
+            "train-worker-2, train-worker-1, train-worker-0 leave: they drain for at most 1m, and "
+            "then are deleted.",
+        ),
+    ],
+)
+async def test_it_is_said_who_leaves(page: Page, change: str, number: int, words: str) -> None:
+    assert (await page.parts(change, number))["foretold"] == words
+
+
+async def test_of_many_who_leave_five_are_named(api: TinyApi, page: Page) -> None:
+    put_job(api, "train", size=9)
+    words = (await page.parts("scale", 1))["foretold"]
+    assert "train-worker-4, 3 more leave: they drain" in words
+
+
+async def test_the_manifest_is_yaml_without_its_writers(api: TinyApi, page: Page) -> None:
+    api.objects[JOB]["metadata"]["managedFields"] = [{"manager": "somebody"}]
+    async with page.session.get(f"{page.address}{PATH}/yaml", headers=page.headers) as answer:
+        assert answer.status == 200
+        text = await answer.text()
+    assert "\n  name: train\n" in text
+    assert "managedFields" not in text
+    path = f"{page.address}/api/jobs/ml/other/yaml"
+    async with page.session.get(path, headers=page.headers) as answer:
+        assert answer.status == 502
+    async with page.session.get(path) as answer:
+        assert answer.status == 401
+
+
+@pytest.mark.parametrize(
     ("change", "number", "words", "size", "annotations"),
     [
         ("scale", 4, "train: 3 → 4 workers", 4, {}),
