@@ -64,6 +64,9 @@ class Record {
     for (const [name, lane] of this.lanes)
       if (!here.has(name) && lane.at(-1)?.kind !== "gone") push(lane, { from: now, kind: "gone" });
     this.mark(report.lastScale);
+    // Until the history comes, the last change alone tells of the past.
+    if (report.lastScale && !this.known.length)
+      this.known = [{ from: Date.parse(report.lastScale.at), desired: report.lastScale.after }];
     this.open = true;
     this.forget(now - KEPT);
   }
