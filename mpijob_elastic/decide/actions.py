@@ -605,6 +605,15 @@ def needs_notice(action: Action | Look) -> bool:
     )
 
 
+def is_late(action: Action) -> bool:
+    """Tell whether a write has to wait for a round in which nothing else is written.
+
+    Marks say what is under way, so each other write may change them. Beside another write they
+    would hold up what follows, and cost the webhook and the operator a look at the job.
+    """
+    return isinstance(action, TellUser) and action.only_marks
+
+
 # The class of a write, and what the write is about (`Action.about`).
 Occasion = tuple[type[Action], tuple[object, ...]]
 

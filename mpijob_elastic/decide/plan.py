@@ -32,7 +32,6 @@ from mpijob_elastic.decide.actions import (
     Look,
     Plan,
     ProbeWorkers,
-    RefreshLauncher,
     TellUser,
     WriteConfig,
     WriteSelector,
@@ -43,8 +42,6 @@ from mpijob_elastic.decide.step import NO_STEP, NOTHING_TOLD, Step, When, earlie
 from mpijob_elastic.model.job import Config, JobView, Role
 
 AnyStep = Step[Action | Look]
-# The writes with which a drain begins and ends.
-_DRAIN_STEPS = (RefreshLauncher, DeleteWorkers)
 
 
 def decide(view: JobView, *, now: float) -> Plan:
@@ -163,18 +160,8 @@ def _with_marks(state: JobState, found: Plan) -> Plan:
         return replace(found, actions=tuple(actions))
     if state.foreign or view.foreign:
         return found  # the farewell is the last write to a job that is another operator's
-    if _drains(found, view):
-        # They change the phase: a mark that came before them would be wrong at once, would hold
-        # them up, and would cost the webhook and the operator a look at the job.
-        return found
     alone = TellUser(ref=view.ref, text=view.facts.notices, marks=marks, only_marks=True)
     return replace(found, actions=(*found.actions, alone))
-
-
-def _drains(found: Plan, view: JobView) -> bool:
-    """Tell whether the plan begins or ends a drain, by a write that is not refused."""
-    accepted = {type(action) for action in found.actions} - view.refused.keys()
-    return not accepted.isdisjoint(_DRAIN_STEPS)
 
 
 def _of_job(state: JobState) -> Plan:
