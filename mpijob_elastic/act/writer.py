@@ -59,6 +59,8 @@ DELETIONS_AT_ONCE = 4
 # reading the objects took longer, deletions follow for as long as the reading took, so that a slow
 # API server spends no more on reading than on deleting.
 SURE_FOR = 0.1
+# Errors that say nothing of whether a touch is allowed.
+_SAY_NOTHING = (errors.Conflict, errors.NotFound, errors.Throttled)
 
 
 class Outdated(Exception):
@@ -93,7 +95,7 @@ class Recheck(Protocol):
         """
 
     def forget(self, job: Job) -> None:
-        """Forget a job that is gone."""
+        """Forget what was read ahead of a job."""
 
     async def suspended(self, view: JobView) -> bool:
         """Tell whether the job is still to be suspended."""
@@ -302,8 +304,9 @@ class Writer:
             self.recheck.read_ahead(view, action)
         try:
             await self._patch(view, action)
-        except errors.ApiError as error:
-            if isinstance(error, errors.Conflict | errors.NotFound | errors.Throttled):
+        except errors.KubeError as error:
+            self.recheck.forget(job)  # no deletion follows
+            if not isinstance(error, errors.ApiError) or isinstance(error, _SAY_NOTHING):
                 raise
             log.warning("%s/%s is not touched: %s", view.namespace, action.ref.name, error)
             change = action.text.partition("@")[0]

@@ -1,7 +1,8 @@
 """The second decision, by the same rules on live objects (safety rule 2).
 
 It comes before a pod is deleted or started, and before an exec is ended. Where deletions follow the
-touch of a launcher at once, the job is read while the launcher is touched.
+touch of a launcher at once, the job's pods are read while the launcher is touched: a list of pods
+waits longest. The MPIJob is read once more after the touch, because users edit it.
 """
 
 import asyncio
@@ -11,7 +12,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 
 from mpijob_elastic.act.looks import Job
-from mpijob_elastic.act.writer import Confirmed, Outdated, sure_until
+from mpijob_elastic.act.writer import SURE_FOR, Confirmed, Outdated, sure_until
 from mpijob_elastic.decide import capability, derive, drain, frozen_execs, suspend
 from mpijob_elastic.decide.actions import (
     Action,
@@ -61,7 +62,7 @@ class _Ahead:
     #: Reads the job; None if it cannot be read.
     reading: asyncio.Task[_Reading | None]
 
-    async def shown_to(self, view: JobView) -> _Reading | None:
+    async def shown_to(self, view: JobView) -> JobView | None:
         """Return the job with its launcher as touched.
 
         None if the view does not show that touch yet, or if the job was read too long ago.
@@ -73,11 +74,11 @@ class _Ahead:
         if found is None or found.view is None or found.view.launcher is None:
             return None
         launcher = found.view.launcher
-        if launcher.ref.uid != shown.ref.uid or _now() >= found.until:
+        if launcher.ref.uid != shown.ref.uid or _now() >= found.ended + SURE_FOR:
             return None
         # The view has its launcher from the answer to the touch, or later from the watch.
         touched = replace(launcher, facts=shown.facts)
-        return replace(found, view=replace(found.view, launcher=touched))
+        return replace(found.view, launcher=touched)
 
 
 @dataclass(eq=False)
@@ -117,6 +118,13 @@ class LiveRecheck:
         ahead = self._ahead.pop(job, None)
         if ahead:
             ahead.reading.cancel()
+
+    async def close(self) -> None:
+        """Forget all that was read ahead."""
+        readings = [ahead.reading for ahead in self._ahead.values()]
+        for job in tuple(self._ahead):
+            self.forget(job)
+        await asyncio.gather(*readings, return_exceptions=True)
 
     async def removals(self, view: JobView, action: DeleteWorkers) -> Confirmed:
         """Return the deletions that still hold.
@@ -216,13 +224,26 @@ class LiveRecheck:
         return self._state(view, reading.view)
 
     async def _read_for(self, view: JobView, action: DeleteWorkers) -> _Reading:
-        """Return the job as it was read ahead, if that still counts, else as it is now."""
+        """Return the MPIJob as it is now, with its pods as read ahead, if these still count."""
         found = await self._read_before(view)
-        if found and all(removal.outcome != "lost" for removal in action.removals):
-            return found
-        return await self._read(view)
+        if found is None or any(removal.outcome == "lost" for removal in action.removals):
+            return await self._read(view)
+        return await self._edited(found)
 
-    async def _read_before(self, view: JobView) -> _Reading | None:
+    async def _edited(self, found: JobView) -> _Reading:
+        """Return a job that was read ahead, with its MPIJob as it is now.
+
+        Its pods may have changed since, too, so each is deleted at its own version.
+        """
+        began = _now()
+        raw = await self.client.find(MPI_JOBS.path(found.namespace, found.name))
+        facts = None if raw is None else self.read.job(raw)
+        edited = None
+        if facts and facts.metadata.uid == found.ref.uid:
+            edited = views.with_job(found, facts)
+        return _Reading(view=edited, began=began, ended=_now())
+
+    async def _read_before(self, view: JobView) -> JobView | None:
         """Return the job as it was read ahead; None if that does not count any more."""
         # Whoever is cancelled while awaiting a reading cancels the reading, too, so it is taken out
         # first: to await it again would cancel the next one who does.
@@ -238,7 +259,7 @@ class LiveRecheck:
         """Read the job; return None if it cannot be read, because it is read again then."""
         try:
             return await self._read(view)
-        except errors.KubeError:
+        except Exception:  # noqa: BLE001 - reading it again raises the error where it is awaited
             return None
 
     async def _read(self, view: JobView) -> _Reading:

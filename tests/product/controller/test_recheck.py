@@ -12,6 +12,7 @@ import pytest
 from msgspec import structs
 
 from mpijob_elastic import capabilities, names
+from mpijob_elastic.act.writer import Outdated
 from mpijob_elastic.capabilities.gangs import Gangs
 from mpijob_elastic.capabilities.gangs.facts import PodGroup
 from mpijob_elastic.capabilities.kueue import Kueue
@@ -303,46 +304,81 @@ def edited_back() -> World:
     return live
 
 
+def another_job() -> World:
+    live = leaving()
+    live["MPIJob/scale"]["metadata"]["uid"] = "another"
+    return live
+
+
 @pytest.mark.parametrize(
-    ("live", "old", "outcome", "waits", "deleted", "reads"),
+    ("now", "old", "outcome", "waits", "deleted", "lists"),
     [
         pytest.param(leaving(), None, "timeout", 0.09, [1], 1, id="as it was decided"),
-        pytest.param(edited_back(), None, "timeout", 0.09, [], 1, id="edited back before"),
+        pytest.param(edited_back(), None, "timeout", 0.09, [], 1, id="edited back meanwhile"),
+        pytest.param(edited_back(), None, "timeout", 0.11, [], 2, id="edited back before long"),
         pytest.param(leaving(), None, "timeout", 0.11, [1], 2, id="read too long ago"),
         pytest.param(leaving(), "other", "timeout", 0.0, [1], 2, id="another touch"),
         pytest.param(leaving(), None, "lost", 0.0, [1], 2, id="a worker whose node is gone"),
     ],
 )
-async def test_a_job_is_read_while_its_launcher_is_touched(
+async def test_the_pods_of_a_job_are_read_while_its_launcher_is_touched(
     api: TinyApi,
     client: ApiWriter,
-    live: World,
+    now: World,
     old: str | None,
     outcome: str,
     waits: float,
     deleted: list[int],
-    reads: int,
+    lists: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What is live after the touch shows only in another reading. waits: seconds to the deletion."""
+    """The MPIJob counts as it is after the touch. now: what is live then, after so many seconds."""
     clock, asked = [1000.0], list[str]()
     monkeypatch.setattr(recheck, "_now", lambda: clock[0])
     api.hook = lambda sent: asked.append(sent.path)
-    before = leaving()
-    serve(api, live)
-    touch = touch_of(look(before))
+    serve(api, leaving())
+    touch = touch_of(look(leaving()))
     assert touch.deletions_follow
     again = rechecking(client, {})
-    again.read_ahead(look(before), replace(touch, text=old) if old else touch)
+    again.read_ahead(look(leaving()), replace(touch, text=old) if old else touch)
     [ahead] = again._ahead.values()
     await ahead.reading
     clock[0] += waits
-    after = touched(before, touch)
-    serve(api, after)
-    view = look(after)
+    serve(api, touched(now, touch))
+    view = look(touched(leaving(), touch))
     found = await again.removals(view, removal_of(view, outcome))
     assert [one.worker.index for one in found.removals] == deleted
-    assert asked.count(JOB) == reads
+    assert asked.count(PODS.path("default")) == lists
+    assert asked.count(JOB) == 2
+
+
+@pytest.mark.parametrize("gone", [True, False], ids=["gone", "made anew"])
+async def test_nothing_is_deleted_for_a_job_that_went_while_its_launcher_was_touched(
+    api: TinyApi, client: ApiWriter, *, gone: bool
+) -> None:
+    serve(api, leaving())
+    touch = touch_of(look(leaving()))
+    again = rechecking(client, {})
+    again.read_ahead(look(leaving()), touch)
+    await next(iter(again._ahead.values())).reading
+    serve(api, another_job())
+    if gone:
+        del api.objects[JOB]
+    view = look(touched(leaving(), touch))
+    with pytest.raises(Outdated):
+        await again.removals(view, removal_of(view))
+
+
+async def test_a_leader_that_stops_leaves_no_reading_behind(
+    api: TinyApi, client: ApiWriter
+) -> None:
+    serve(api, leaving())
+    again = rechecking(client, {})
+    again.read_ahead(look(leaving()), touch_of(look(leaving())))
+    [ahead] = again._ahead.values()
+    await again.close()
+    assert ahead.reading.done()
+    assert again._ahead == {}
 
 
 async def test_a_leader_that_loses_its_lease_while_it_waits_for_a_reading_leaves_none_behind(
