@@ -190,6 +190,7 @@ class Reconciler:
     def _rest(self, key: JobKey, state: JobState, due: Plan) -> None:
         self.prober.tidy(state.view)
         self.driver_looks.tidy(state.view)
+        self.writer.execs.tidy(state.view)
         times = [at - self.now() for at in (due.wake_at, due.look_at) if at is not None]
         again = self.refusals.again_in(key)
         if again is not None:

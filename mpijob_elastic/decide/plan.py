@@ -326,9 +326,11 @@ def _put_together(state: JobState, steps: Sequence[AnyStep]) -> Plan:
         due = [pace.paced(state, step) for step in steps]
     actions = [step.write for step in due if isinstance(step.write, Action)]
     seldom: list[AnyStep] = []
-    # These looks change nothing, so they wait until no write is due.
-    if not actions and not state.view.ended:
-        seldom = [lost_ranks.probe(state), lost_ranks.call(state), frozen_execs.look(state)]
+    # These looks change nothing, so they wait until no write is due; a refused write may be due for
+    # long. The roll call comes first, because the looks into workers may leave no turn for it.
+    waiting = [action for action in actions if type(action) not in state.view.refused]
+    if not waiting and not state.view.ended:
+        seldom = [lost_ranks.call(state), lost_ranks.probe(state), frozen_execs.look(state)]
     looks = [step.write for step in (*due, *seldom) if isinstance(step.write, Look)]
     return Plan(
         actions=tuple(actions),
