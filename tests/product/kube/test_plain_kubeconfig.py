@@ -1,6 +1,7 @@
 """What a plain kubeconfig gives without the library is what the library gives."""
 
 import base64
+import os
 import ssl
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with an authority, ca.crt, and a pair of a client, client.crt and client.key."""
     folder = tmp_path_factory.mktemp("files")
     Authority(folder, "ca", now=datetime.now(UTC)).issue("client", user="u")
+    (folder / "empty").touch()
     return folder
 
 
@@ -76,6 +78,9 @@ USERS: list[Any] = [
         "client-key-data": data(folder / "client.key"),
     },
     {"client-certificate-data": "no base64!", "client-key-data": "Tk9ORQ=="},
+    {"client-certificate": "empty", "client-key": "empty"},
+    {"client-certificate": "empty", "client-key": "empty", "token": "t"},
+    {"client-certificate-data": "====", "client-key-data": "===="},
 ]
 CLUSTERS: list[Any] = [
     HTTPS,
@@ -95,6 +100,9 @@ CLUSTERS: list[Any] = [
         "certificate-authority-data": data(folder / "ca.crt"),
     },
     {**HTTPS, "certificate-authority-data": "Tk9ORQ=="},
+    {**HTTPS, "certificate-authority": "empty"},
+    {**HTTPS, "certificate-authority-data": ""},
+    {**HTTPS, "certificate-authority-data": "===="},
 ]
 MORE: list[dict[str, Any]] = [
     {},
@@ -151,6 +159,27 @@ def test_a_client_shows_its_certificate(folder: Path) -> None:
     access = plain_access(str(written(folder, CLUSTERS[4], USERS[8])), None)
     assert access is not None
     assert access.tls.verify_mode is ssl.CERT_REQUIRED
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS[-3:])
+async def test_an_empty_authority_is_no_leave_to_trust_the_machines(
+    folder: Path, cluster: Any
+) -> None:
+    assert plain_access(str(written(folder, cluster, USERS[1])), None) is None
+
+
+@pytest.mark.parametrize("user", USERS[-3:])
+async def test_an_empty_certificate_is_no_leave_to_be_anonymous(folder: Path, user: Any) -> None:
+    assert plain_access(str(written(folder, CLUSTERS[4], user)), None) is None
+
+
+def test_a_pipe_is_left_to_the_library_because_it_can_be_read_once() -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as end:
+        with os.fdopen(writing, "wb") as start:
+            start.write(b"content")
+        assert plain_context(f"/dev/fd/{reading}", None) is None
+        assert end.read() == b"content"
 
 
 def test_several_files_and_none_are_left_to_the_library(folder: Path) -> None:
