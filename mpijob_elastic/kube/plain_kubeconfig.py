@@ -42,6 +42,7 @@ class _Unusual(ValueError):
 class PlainContext:
     """A context of a plain file."""
 
+    name: str
     #: The folder to which paths in the file are relative.
     folder: Path
     #: The settings of the cluster.
@@ -60,8 +61,10 @@ def plain_context(file: str, context: str | None) -> PlainContext | None:
         if not path.is_file():
             raise _Unusual
         content = _loaded(path.read_text())
-        chosen = _named(content, "context", context or content.get("current-context"))
+        name = context or content.get("current-context")
+        chosen = _named(content, "context", name)
         return PlainContext(
+            name=str(name),
             folder=path.absolute().parent,
             cluster=_texts(_named(content, "cluster", chosen.get("cluster")), _IN_CLUSTER),
             user=_texts(_named(content, "user", chosen.get("user")), _IN_USER),

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.pki import Authority
-from mpijob_elastic.kube import errors, kubeconfig
+from mpijob_elastic.kube import client, errors, in_cluster, kubeconfig
 from mpijob_elastic.kube.access import Access
 from mpijob_elastic.kube.plain_kubeconfig import plain_access, plain_context
 
@@ -135,6 +135,7 @@ async def test_what_is_plain_is_what_the_library_says(
     chosen = plain_context(file, context)
     if chosen is not None:
         assert chosen.namespace == kubeconfig.namespace_of(file, context)
+        assert chosen.name == kubeconfig.context_of(file, context)
 
 
 @pytest.mark.parametrize("user", [USERS[0], USERS[1], USERS[8], USERS[9], USERS[12]])
@@ -180,6 +181,32 @@ def test_a_pipe_is_left_to_the_library_because_it_can_be_read_once() -> None:
             start.write(b"content")
         assert plain_context(f"/dev/fd/{reading}", None) is None
         assert end.read() == b"content"
+
+
+# `exec` is left to the library.
+@pytest.mark.parametrize("user", [USERS[1], USERS[7]])
+@pytest.mark.parametrize("context", [None, "x"])
+def test_the_current_context_has_a_name(folder: Path, user: Any, context: str | None) -> None:
+    file = written(folder, HTTPS, user)
+    assert client.lasting_context(kubeconfig=file, context=context) == "x"
+
+
+def test_a_context_that_is_not_there_has_none(folder: Path) -> None:
+    file = written(folder, HTTPS, USERS[1])
+    with pytest.raises(errors.Unconfigured, match="no context y"):
+        client.lasting_context(kubeconfig=file, context="y")
+
+
+def test_a_pod_has_no_context(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(in_cluster.HOST, "10.0.0.1")
+    assert client.lasting_context() is None
+
+
+def test_a_pipe_is_not_read_again() -> None:
+    reading, writing = os.pipe()
+    os.close(writing)
+    with os.fdopen(reading), pytest.raises(errors.Unconfigured, match="write it to a file"):
+        client.lasting_context(kubeconfig=Path(f"/dev/fd/{reading}"))
 
 
 def test_several_files_and_none_are_left_to_the_library(folder: Path) -> None:
