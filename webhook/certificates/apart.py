@@ -30,6 +30,14 @@ _log = logging.getLogger(__name__)
 #: The kinds of our webhook configurations.
 CONFIGURATIONS = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
 _PROCESS = "webhook.certificates.apart_process"
+# Imports from where the webhook does, and not from the working directory, in which anything may
+# lie. PYTHONPATH would reach credential plugins, too.
+_START = """
+import sys
+sys.path[:] = sys.argv[2:]
+import runpy
+runpy.run_module(sys.argv[1], run_name="__main__")
+"""
 # Seconds that the process may be silent. It tells each look. To the first write, which another
 # process goes on from, a look has five reads of at most 10 s and the write of at most 40 s.
 _PATIENCE = 120.0
@@ -88,9 +96,7 @@ class RotationApart:
         Raises one of `_FAULTS`; then the process has ended, too.
         """
         process = await asyncio.create_subprocess_exec(
-            # -P: not from the working directory, in which anything may lie.
-            *(sys.executable, "-P", "-m", _PROCESS),
-            env={**os.environ, "PYTHONPATH": _import_path()},
+            *(sys.executable, "-P", "-c", _START, _PROCESS, *sys.path),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             # A Ctrl-C on a terminal is for the webhook alone, which drains.
@@ -150,11 +156,6 @@ class RotationApart:
 
 def _version(body: bytes | None) -> str:
     return "" if body is None else envelopes.read_stub(body).metadata.resource_version
-
-
-def _import_path() -> str:
-    """Return where this process imports from, for another one."""
-    return os.pathsep.join(folder or os.getcwd() for folder in sys.path)  # noqa: PTH109 - a text
 
 
 async def _patiently(coming: Awaitable[T]) -> T:

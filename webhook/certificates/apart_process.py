@@ -1,4 +1,4 @@
-"""`python -m webhook.certificates.apart_process`: rotates certificates until there is no work.
+"""The process that rotates certificates until there is no work; see `apart`.
 
 It gets its order as the first line of standard input, tells its news on standard output, and ends
 when its standard input does.

@@ -1,5 +1,6 @@
 """The process that rotates certificates runs while there is work, and the webhook serves what it says."""
 
+import ast
 import asyncio
 import errno
 import json
@@ -335,6 +336,19 @@ async def test_nothing_is_imported_from_the_working_directory(
     async with apart(monkeypatch, timing=QUICK, lifetimes=Lifetimes()) as webhook:
         await webhook.until(lambda: webhook.pair is not None)
         assert len(webhook.processes) == 1
+
+
+async def test_a_credential_plugin_gets_the_import_path_of_the_user(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It may be a program in Python, which cannot use our packages."""
+    found = tmp_path / "found"
+    code = f"import os; print(os.environ['PYTHONPATH'], file=open({str(found)!r}, 'w'))"
+    child(monkeypatch, tmp_path, code)
+    monkeypatch.setenv("PYTHONPATH", "/users")
+    async with apart(monkeypatch, timing=QUICK, lifetimes=Lifetimes()) as webhook:
+        await webhook.until(lambda: len(webhook.processes) > 1)
+    assert found.read_text() == "/users\n"
 
 
 async def test_a_process_without_a_cluster_says_so_in_the_log(
