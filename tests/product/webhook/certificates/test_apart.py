@@ -1,6 +1,5 @@
 """The process that rotates certificates runs while there is work, and the webhook serves what it says."""
 
-import ast
 import asyncio
 import errno
 import json
