@@ -225,7 +225,9 @@ async def test_a_process_that_fails_runs_again_and_ever_more_seldom(
     async with apart(monkeypatch, timing=timing, lifetimes=Lifetimes()) as webhook:
         await webhook.until(lambda: len(webhook.processes) > 3)
     fault = "certificates not checked: their process ended with 1"
-    assert caplog.messages == [f"{fault}; again in {pause} s" for pause in ("0.1", "0.2", "0.4")]
+    assert caplog.messages[:3] == [
+        f"{fault}; again in {pause} s" for pause in ("0.1", "0.2", "0.4")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -344,12 +346,12 @@ async def test_a_credential_plugin_gets_the_import_path_of_the_user(
 ) -> None:
     """It may be a program in Python, which cannot use our packages."""
     found = tmp_path / "found"
-    code = f"import os; print(os.environ['PYTHONPATH'], file=open({str(found)!r}, 'w'))"
+    code = f"import os; print(os.environ['PYTHONPATH'], file=open({str(found)!r}, 'a'))"
     child(monkeypatch, tmp_path, code)
     monkeypatch.setenv("PYTHONPATH", "/users")
     async with apart(monkeypatch, timing=QUICK, lifetimes=Lifetimes()) as webhook:
         await webhook.until(lambda: len(webhook.processes) > 1)
-    assert found.read_text() == "/users\n"
+    assert found.read_text().splitlines()[0] == "/users"
 
 
 async def test_a_process_without_a_cluster_says_so_in_the_log(
@@ -359,7 +361,9 @@ async def test_a_process_without_a_cluster_says_so_in_the_log(
         order = replace(webhook.rotation.order, context="other")
         webhook.rotation.order = order
         await webhook.until(lambda: len(webhook.processes) > 1)
-    said = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+    lines = capfd.readouterr().err.splitlines()
+    assert [line for line in lines if not line.startswith("{")] == []
+    said = [json.loads(line) for line in lines]
     assert said
     assert {line["level"] for line in said} == {"error"}
     assert {line["logger"] for line in said} == {"webhook.certificates.apart_process"}
