@@ -418,7 +418,9 @@ async def test_a_roll_call_without_an_answer_misses_nobody(answer: str) -> None:
 
 async def test_a_look_that_did_not_end_well_misses_nobody() -> None:
     """A container that ends in the middle of it kills the script: exit code 137."""
-    async with looks_at(says((STDOUT, UP), (STATUS, failure("NonZeroExitCode", "command terminated", "137")))) as found:
+    async with looks_at(
+        says((STDOUT, UP), (STATUS, failure("NonZeroExitCode", "command terminated", "137")))
+    ) as found:
         assert await call(found, woken=False) == RollCall(asked_at=AT, hosts=CALLED)
 
 
