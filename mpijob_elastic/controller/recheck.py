@@ -1,8 +1,8 @@
 """The second decision, by the same rules on live objects (safety rule 2).
 
 It comes before a pod is deleted or started, and before an exec is ended. Where deletions follow the
-touch of a launcher at once, the job's pods are read while the launcher is touched: a list of pods
-waits longest. The MPIJob is read once more after the touch, because users edit it.
+touch of a launcher at once, the job is read while the launcher is touched. A list of pods may wait,
+so if that took long, the MPIJob is read once more, because users edit it.
 """
 
 import asyncio
@@ -46,11 +46,8 @@ class _Reading:
     #: The loop's times at which reading began and ended.
     began: float
     ended: float
-
-    @property
-    def until(self) -> float:
-        """The loop's time until which deletions may follow."""
-        return sure_until(began=self.began, ended=self.ended)
+    #: The loop's time until which deletions may follow.
+    until: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,14 +57,15 @@ class _Ahead:
     #: The text of the touch.
     text: str
     #: Reads the job; None if it cannot be read.
-    reading: asyncio.Task[_Reading | None]
+    reading: asyncio.Future[_Reading | None]
 
-    async def shown_to(self, view: JobView) -> JobView | None:
+    async def shown_to(self, seen: JobView) -> _Reading | None:
         """Return the job with its launcher as touched.
 
-        None if the view does not show that touch yet, or if the job was read too long ago.
+        None if the view does not show that touch yet, or if the pods were read too long ago. The
+        MPIJob may have been read long before the pods, so deletions may follow for a short time.
         """
-        shown = view.launcher
+        shown = seen.launcher
         if shown is None or shown.facts.refreshed != self.text:
             return None
         found = await self.reading
@@ -78,7 +76,8 @@ class _Ahead:
             return None
         # The view has its launcher from the answer to the touch, or later from the watch.
         touched = replace(launcher, facts=shown.facts)
-        return replace(found.view, launcher=touched)
+        view = replace(found.view, launcher=touched)
+        return replace(found, view=view, until=found.began + SURE_FOR)
 
 
 @dataclass(eq=False)
@@ -150,7 +149,7 @@ class LiveRecheck:
             if removal.outcome != "lost" or removal.worker.facts.node not in there
         ]
         if nodes:  # they were read as well
-            reading = replace(reading, ended=_now())
+            reading = replace(reading, until=sure_until(began=reading.began, ended=_now()))
         return Confirmed(removals=sure, until=reading.until)
 
     async def suspended(self, view: JobView) -> bool:
@@ -224,11 +223,15 @@ class LiveRecheck:
         return self._state(view, reading.view)
 
     async def _read_for(self, view: JobView, action: DeleteWorkers) -> _Reading:
-        """Return the MPIJob as it is now, with its pods as read ahead, if these still count."""
+        """Return the job as it was read ahead, as far as that still counts, else as it is now."""
         found = await self._read_before(view)
-        if found is None or any(removal.outcome == "lost" for removal in action.removals):
+        if found is None or found.view is None:
             return await self._read(view)
-        return await self._edited(found)
+        if any(removal.outcome == "lost" for removal in action.removals):
+            return await self._read(view)
+        if _now() < found.until:
+            return found
+        return await self._edited(found.view)
 
     async def _edited(self, found: JobView) -> _Reading:
         """Return a job that was read ahead, with its MPIJob as it is now.
@@ -241,9 +244,9 @@ class LiveRecheck:
         edited = None
         if facts and facts.metadata.uid == found.ref.uid:
             edited = views.with_job(found, facts)
-        return _Reading(view=edited, began=began, ended=_now())
+        return _reading(edited, began=began)
 
-    async def _read_before(self, view: JobView) -> JobView | None:
+    async def _read_before(self, view: JobView) -> _Reading | None:
         """Return the job as it was read ahead; None if that does not count any more."""
         # Whoever is cancelled while awaiting a reading cancels the reading, too, so it is taken out
         # first: to await it again would cancel the next one who does.
@@ -273,7 +276,7 @@ class LiveRecheck:
             acknowledged=partial(self.acknowledged, (view.namespace, view.name)),
             judge=self.caches.judge,
         )
-        return _Reading(view=found, began=began, ended=_now())
+        return _reading(found, began=began)
 
     def _state(self, view: JobView, fresh: JobView | None) -> JobState | None:
         """Return the state of the job that the view shows; None if it is gone."""
@@ -289,6 +292,12 @@ class LiveRecheck:
 def _launcher(view: JobView) -> tuple[str, float | None] | None:
     """Return the uid and the start of the launcher: process ids of another start mean nothing."""
     return (view.launcher.ref.uid, view.launcher.facts.started_at) if view.launcher else None
+
+
+def _reading(view: JobView | None, *, began: float) -> _Reading:
+    """Return what was read until now."""
+    ended = _now()
+    return _Reading(view=view, began=began, ended=ended, until=sure_until(began=began, ended=ended))
 
 
 def _now() -> float:

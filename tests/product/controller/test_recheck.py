@@ -311,28 +311,36 @@ def another_job() -> World:
 
 
 @pytest.mark.parametrize(
-    ("now", "old", "outcome", "waits", "deleted", "lists"),
+    ("now", "old", "outcome", "took", "waits", "deleted", "reads"),
     [
-        pytest.param(leaving(), None, "timeout", 0.09, [1], 1, id="as it was decided"),
-        pytest.param(edited_back(), None, "timeout", 0.09, [], 1, id="edited back meanwhile"),
-        pytest.param(edited_back(), None, "timeout", 0.11, [], 2, id="edited back before long"),
-        pytest.param(leaving(), None, "timeout", 0.11, [1], 2, id="read too long ago"),
-        pytest.param(leaving(), "other", "timeout", 0.0, [1], 2, id="another touch"),
-        pytest.param(leaving(), None, "lost", 0.0, [1], 2, id="a worker whose node is gone"),
+        pytest.param(leaving(), None, "timeout", 0, 0.09, [1], (1, 1), id="as it was decided"),
+        pytest.param(leaving(), None, "timeout", 5, 0.09, [1], (2, 1), id="its pods took long"),
+        pytest.param(edited_back(), None, "timeout", 5, 0.09, [], (2, 1), id="edited back by then"),
+        pytest.param(leaving(), None, "timeout", 0, 0.11, [1], (2, 2), id="read too long ago"),
+        pytest.param(edited_back(), None, "timeout", 0, 0.11, [], (2, 2), id="edited back since"),
+        pytest.param(leaving(), "other", "timeout", 0, 0.0, [1], (2, 2), id="another touch"),
+        pytest.param(
+            leaving(), None, "lost", 0, 0.0, [1], (2, 2), id="a worker whose node is gone"
+        ),
     ],
 )
-async def test_the_pods_of_a_job_are_read_while_its_launcher_is_touched(
+async def test_a_job_is_read_while_its_launcher_is_touched(
     api: TinyApi,
     client: ApiWriter,
     now: World,
     old: str | None,
     outcome: str,
+    took: float,
     waits: float,
     deleted: list[int],
-    lists: int,
+    reads: tuple[int, int],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The MPIJob counts as it is after the touch. now: what is live then, after so many seconds."""
+    """An MPIJob counts for 0.1 s from when its reading begins, pods from when it ends.
+
+    took, waits: seconds of the reading, and from its end to the deletion. now: what is live then.
+    reads: how often MPIJob and pods are read.
+    """
     clock, asked = [1000.0], list[str]()
     monkeypatch.setattr(recheck, "_now", lambda: clock[0])
     api.hook = lambda sent: asked.append(sent.path)
@@ -342,25 +350,33 @@ async def test_the_pods_of_a_job_are_read_while_its_launcher_is_touched(
     again = rechecking(client, {})
     again.read_ahead(look(leaving()), replace(touch, text=old) if old else touch)
     [ahead] = again._ahead.values()
+    await asyncio.sleep(0)
+    clock[0] += took
     await ahead.reading
     clock[0] += waits
     serve(api, touched(now, touch))
     view = look(touched(leaving(), touch))
     found = await again.removals(view, removal_of(view, outcome))
     assert [one.worker.index for one in found.removals] == deleted
-    assert asked.count(PODS.path("default")) == lists
-    assert asked.count(JOB) == 2
+    assert (asked.count(JOB), asked.count(PODS.path("default"))) == reads
 
 
 @pytest.mark.parametrize("gone", [True, False], ids=["gone", "made anew"])
 async def test_nothing_is_deleted_for_a_job_that_went_while_its_launcher_was_touched(
-    api: TinyApi, client: ApiWriter, *, gone: bool
+    api: TinyApi, client: ApiWriter, monkeypatch: pytest.MonkeyPatch, *, gone: bool
 ) -> None:
+    monkeypatch.setattr(recheck, "SURE_FOR", 3600.0)
+    began = asyncio.get_running_loop().time() - 3600.0
     serve(api, leaving())
     touch = touch_of(look(leaving()))
     again = rechecking(client, {})
     again.read_ahead(look(leaving()), touch)
-    await next(iter(again._ahead.values())).reading
+    [ahead] = again._ahead.values()
+    reading = await ahead.reading
+    assert reading is not None
+    early: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    early.set_result(replace(reading, began=began))
+    again._ahead = {("default", "scale"): replace(ahead, reading=early)}
     serve(api, another_job())
     if gone:
         del api.objects[JOB]
