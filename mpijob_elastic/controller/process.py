@@ -199,19 +199,18 @@ class Controller:
         self._execs = Execs(client, now=now, wake=self._wake, calls=self._prober.published)
         self._driver_looks = DriverLooks(client, now=now, wake=self._wake)
         drains = SeenTimes(clock=time.monotonic)
-        self._recheck = LiveRecheck(
-            client,
-            self._caches,
-            probes=self._prober.seen,
-            acknowledged=self._driver_looks.seen,
-            timed=drains.timed,
-            read=live.READ,
-            now=now,
-        )
         writer = Writer(
             leader_writer=leader_writer,
             seen=self._caches,
-            recheck=self._recheck,
+            recheck=LiveRecheck(
+                client,
+                self._caches,
+                probes=self._prober.seen,
+                acknowledged=self._driver_looks.seen,
+                timed=drains.timed,
+                read=live.READ,
+                now=now,
+            ),
             execs=self._execs,
             events=self._events,
             metrics=self._metrics,
@@ -308,7 +307,6 @@ class Controller:
             self._leading = False
             self._reconciler.scales.clear()
             self._reconciler.ledgers.clear()
-            await self._recheck.close()
             await self._prober.close()
             await self._execs.close()
             await self._driver_looks.close()

@@ -313,8 +313,6 @@ class RefreshLauncher(Annotate):
     tries: Tries
     #: The number of the repetition; 0 for the first touch.
     again: int = 0
-    #: True if workers may be deleted as soon as the launcher is touched.
-    deletions_follow: bool = False
 
     def says(self) -> str:
         again = " again, because ranks may still run in leaving workers" if self.again else ""

@@ -1,10 +1,8 @@
 """A decision made once more: what the API server says now counts, whatever the caches said."""
 
-import asyncio
 import copy
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +10,6 @@ import pytest
 from msgspec import structs
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.act.writer import Outdated
 from mpijob_elastic.capabilities.gangs import Gangs
 from mpijob_elastic.capabilities.gangs.facts import PodGroup
 from mpijob_elastic.capabilities.kueue import Kueue
@@ -45,6 +42,7 @@ from mpijob_elastic.observe.live import view as view_of
 from tests.builders import NOW, but, ref
 from tests.counted import calls
 from tests.doubles.api import TinyApi
+from tests.doubles.direct import Sent
 from tests.product.observe.operator_worlds import World, created, look, pods_of
 from tests.queues import granted, preempted, queue
 
@@ -304,117 +302,55 @@ def edited_back() -> World:
     return live
 
 
-def another_job() -> World:
-    live = leaving()
-    live["MPIJob/scale"]["metadata"]["uid"] = "another"
-    return live
+NEWEST: dict[str, str] = {}
+
+
+def as_of(version: str) -> dict[str, str]:
+    """The query for pods that are not older."""
+    return {"resourceVersion": version, "resourceVersionMatch": "NotOlderThan"}
 
 
 @pytest.mark.parametrize(
-    ("now", "old", "outcome", "took", "waits", "deleted", "reads"),
+    ("live", "waits", "deleted", "asked"),
     [
-        pytest.param(leaving(), None, "timeout", 0, 0.09, [1], (1, 1), id="as it was decided"),
-        pytest.param(leaving(), None, "timeout", 5, 0.09, [1], (2, 1), id="its pods took long"),
-        pytest.param(edited_back(), None, "timeout", 5, 0.09, [], (2, 1), id="edited back by then"),
-        pytest.param(leaving(), None, "timeout", 0, 0.11, [1], (2, 2), id="read too long ago"),
-        pytest.param(edited_back(), None, "timeout", 0, 0.11, [], (2, 2), id="edited back since"),
-        pytest.param(leaving(), "other", "timeout", 0, 0.0, [1], (2, 2), id="another touch"),
-        pytest.param(
-            leaving(), None, "lost", 0, 0.0, [1], (2, 2), id="a worker whose node is gone"
-        ),
+        pytest.param(leaving(), None, [1], NEWEST, id="not touched"),
+        pytest.param(leaving(), 0.0, [1], as_of("77"), id="touched"),
+        pytest.param(leaving(), 0.09, [1], as_of("77"), id="a moment ago"),
+        pytest.param(leaving(), 0.1, [1], NEWEST, id="long ago"),
+        pytest.param(edited_back(), 0.0, [], as_of("77"), id="edited back meanwhile"),
     ],
 )
-async def test_a_job_is_read_while_its_launcher_is_touched(
+async def test_just_after_a_touch_pods_as_of_the_touch_are_new_enough(
     api: TinyApi,
     client: ApiWriter,
-    now: World,
-    old: str | None,
-    outcome: str,
-    took: float,
-    waits: float,
+    live: World,
+    waits: float | None,
     deleted: list[int],
-    reads: tuple[int, int],
+    asked: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """An MPIJob counts for 0.1 s from when its reading begins, pods from when it ends.
-
-    took, waits: seconds of the reading, and from its end to the deletion. now: what is live then.
-    reads: how often MPIJob and pods are read.
-    """
-    clock, asked = [1000.0], list[str]()
+    """The MPIJob and the ConfigMap are read as they are now. waits: seconds since the touch."""
+    clock, queries = [1000.0], list[dict[str, str]]()
     monkeypatch.setattr(recheck, "_now", lambda: clock[0])
-    api.hook = lambda sent: asked.append(sent.path)
-    serve(api, leaving())
-    touch = touch_of(look(leaving()))
-    assert touch.deletions_follow
+
+    def note(sent: Sent) -> None:
+        if sent.path == PODS.path("default"):
+            versions = {key: text for key, text in sent.query.items() if "Version" in key}
+            queries.append(versions)
+
+    api.hook = note
+    view = look(leaving())
+    touch = touch_of(view)
+    serve(api, touched(live, touch))
     again = rechecking(client, {})
-    again.read_ahead(look(leaving()), replace(touch, text=old) if old else touch)
-    [ahead] = again._ahead.values()
-    await asyncio.sleep(0)
-    clock[0] += took
-    await ahead.reading
-    clock[0] += waits
-    serve(api, touched(now, touch))
+    if waits is not None:
+        again.touched(view, "77")
+        clock[0] += waits
     view = look(touched(leaving(), touch))
-    found = await again.removals(view, removal_of(view, outcome))
-    assert [one.worker.index for one in found.removals] == deleted
-    assert (asked.count(JOB), asked.count(PODS.path("default"))) == reads
-
-
-@pytest.mark.parametrize("gone", [True, False], ids=["gone", "made anew"])
-async def test_nothing_is_deleted_for_a_job_that_went_while_its_launcher_was_touched(
-    api: TinyApi, client: ApiWriter, monkeypatch: pytest.MonkeyPatch, *, gone: bool
-) -> None:
-    monkeypatch.setattr(recheck, "SURE_FOR", 3600.0)
-    began = asyncio.get_running_loop().time() - 3600.0
-    serve(api, leaving())
-    touch = touch_of(look(leaving()))
-    again = rechecking(client, {})
-    again.read_ahead(look(leaving()), touch)
-    [ahead] = again._ahead.values()
-    reading = await ahead.reading
-    assert reading is not None
-    early: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-    early.set_result(replace(reading, began=began))
-    again._ahead = {("default", "scale"): replace(ahead, reading=early)}
-    serve(api, another_job())
-    if gone:
-        del api.objects[JOB]
-    view = look(touched(leaving(), touch))
-    with pytest.raises(Outdated):
-        await again.removals(view, removal_of(view))
-
-
-async def test_a_leader_that_stops_leaves_no_reading_behind(
-    api: TinyApi, client: ApiWriter
-) -> None:
-    serve(api, leaving())
-    again = rechecking(client, {})
-    again.read_ahead(look(leaving()), touch_of(look(leaving())))
-    [ahead] = again._ahead.values()
-    await again.close()
-    assert ahead.reading.done()
-    assert again._ahead == {}
-
-
-async def test_a_leader_that_loses_its_lease_while_it_waits_for_a_reading_leaves_none_behind(
-    api: TinyApi, client: ApiWriter
-) -> None:
-    """The next time that this process leads, it reads the job again."""
-    serve(api, leaving())
-    touch = touch_of(look(leaving()))
-    after = touched(leaving(), touch)
-    view = look(after)
-    again = rechecking(client, {})
-    again.read_ahead(look(leaving()), touch)
-    working = asyncio.create_task(again.removals(view, removal_of(view)))
-    await asyncio.sleep(0)
-    working.cancel()
-    await asyncio.wait({working})
-    assert working.cancelled()
-    serve(api, after)
-    found = await again.removals(view, removal_of(view))
-    assert [one.worker.index for one in found.removals] == [1]
+    for query in (asked, NEWEST):
+        found = await again.removals(view, removal_of(view))
+        assert [one.worker.index for one in found.removals] == deleted
+        assert queries.pop() == query
 
 
 async def test_a_pod_that_takes_long_to_read_costs_the_others_nothing(
