@@ -183,6 +183,7 @@ def launcher(phase: LauncherPhase = LauncherPhase.STARTED, **facts: Any) -> Laun
         deleting=False,
         containers=("main",),
         launcher_phase=phase,
+        started_at=LONG_AGO if phase is LauncherPhase.STARTED else None,
         mounts_discovery=True,
         names_discovery=True,
         grouped=True,

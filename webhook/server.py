@@ -12,7 +12,7 @@ import signal
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from ipaddress import ip_address
@@ -122,6 +122,7 @@ async def running(settings: WebhookSettings) -> AsyncIterator[Running]:
     The end also awaits requests in flight. A fault in the background ends the context: a restart is
     better than a replica whose certificate is not renewed.
     """
+    settings = _lasting(settings)
     metrics, draining = AdmissionMetrics(), asyncio.Event()
     handshakes = _handshakes(settings)
     health_paths = health(serving=handshakes, draining=draining, metrics=metrics, wall=_wall)
@@ -195,6 +196,14 @@ def health(
     for path, answer in (("/healthz", alive), ("/readyz", ready), ("/metrics", measured)):
         paths.router.add_get(path, answer)
     return paths
+
+
+def _lasting(settings: WebhookSettings) -> WebhookSettings:
+    """Return settings with which another process reaches the same cluster at any later time."""
+    if settings.certificate_directory is not None:
+        return settings
+    context = client.lasting_context(kubeconfig=settings.kubeconfig, context=settings.context)
+    return replace(settings, context=context)
 
 
 def _handshakes(settings: WebhookSettings) -> Handshakes:

@@ -35,13 +35,16 @@ MOST_AT_ONCE, MOST_A_SECOND = 16, 20.0
 
 # Only builtins of a POSIX shell. The words of a command line are separated by NULs, which `read`
 # leaves out (dash, bash and busybox alike), and [operator] kubexec.sh runs `/opt/kube/kubectl exec
-# POD [--container NAME] -- /bin/sh -c RANK`. Field 22 of /proc/PID/stat is when the process
-# started, in hundredths of a second since the boot (proc_pid_stat(5)).
+# POD [--container NAME] -- /bin/sh -c RANK`. RANK holds the rank's environment, and dash reads a
+# byte at a time, so the name of the program is read first. Field 22 of /proc/PID/stat is when the
+# process started, in hundredths of a second since the boot (proc_pid_stat(5)).
 EACH = """\
 for process in /proc/[0-9]*; do
 """
 _EACH_EXEC = """\
-  line=
+  comm=kubectl line=
+  read -r comm 2>/dev/null < "$process/comm"
+  [ "$comm" = kubectl ] || continue
   read -r line 2>/dev/null < "$process/cmdline"
   case $line in
     /opt/kube/kubectlexec*--/bin/sh*) ;;
@@ -163,6 +166,11 @@ class Execs(Looks[dict[str, HeldExecs]]):
     def held(self, job: Job, uid: str) -> HeldExecs:
         """Return the result of looks into the launcher with this uid."""
         return self.jobs.get(job, {}).get(uid, HeldExecs())
+
+    def tidy(self, view: JobView) -> None:
+        """Forget the execs of a job that has ended, or whose launcher is gone."""
+        if view.ended or view.launcher is None:
+            self.forget((view.namespace, view.name))
 
     def begin(self, view: JobView, action: LookIntoLauncher) -> None:
         """Look into a launcher, unless a look is under way."""
@@ -321,7 +329,7 @@ async def _execs(
         timeout=timeout,
         limit=BYTES_AN_EXEC * most,
     )
-    if result is None:
+    if result is None or result.exit_code != 0:
         return None
     if result.stdout == _HIDDEN:
         raise ProcessesHidden

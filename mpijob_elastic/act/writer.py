@@ -83,8 +83,8 @@ class Confirmed:
 class Recheck(Protocol):
     """Decides again, from objects read live."""
 
-    def read_ahead(self, view: JobView, touch: RefreshLauncher) -> None:
-        """Begin to read the job while its launcher is touched, because deletions follow at once."""
+    def touched(self, view: JobView, version: str) -> None:
+        """Take in that the launcher was touched just now, and has this resourceVersion."""
 
     async def removals(self, view: JobView, action: DeleteWorkers) -> Confirmed:
         """Return the deletions that still hold.
@@ -194,7 +194,7 @@ class Writer:
             case EndExecs():
                 self.execs.begin_to_end(view, action, partial(self._end_execs, view, action))
 
-    async def _patch(self, view: JobView, action: Patch) -> None:
+    async def _patch(self, view: JobView, action: Patch) -> bytes:
         answer = await self.leader_writer.patch_object(
             action.resource,
             namespace=view.namespace,
@@ -203,6 +203,7 @@ class Writer:
             body=action.body(),
         )
         self._took(action, answer)
+        return answer
 
     async def _create(self, view: JobView, action: Create) -> None:
         answer = await self.leader_writer.create_object(
@@ -298,10 +299,8 @@ class Writer:
         that are raised say nothing of it, so earlier refusals still count.
         """
         job = (view.namespace, view.name)
-        if action.deletions_follow:
-            self.recheck.read_ahead(view, action)
         try:
-            await self._patch(view, action)
+            answer = await self._patch(view, action)
         except errors.ApiError as error:
             if isinstance(error, errors.Conflict | errors.NotFound | errors.Throttled):
                 raise
@@ -311,6 +310,8 @@ class Writer:
             self._refused[job] = refused
         else:
             self._refused.pop(job, None)
+            version = msgspec.json.decode(answer, type=_Answer).metadata.resource_version
+            self.recheck.touched(view, version)
 
     async def _delete_launcher(self, view: JobView, action: DeleteLauncher) -> None:
         if action.suspends and not await self.recheck.suspended(view):

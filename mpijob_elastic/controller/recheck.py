@@ -1,7 +1,8 @@
 """The second decision, by the same rules on live objects (safety rule 2).
 
-It comes before a pod is deleted or started, and before an exec is ended. Where deletions follow the
-touch of a launcher at once, the job is read while the launcher is touched.
+It comes before a pod is deleted or started, and before an exec is ended. A list of the newest pods
+may wait for 0.1 s, until the API server hears from etcd that there are no newer ones. So just after
+a touch of the launcher the pods are asked for as of that touch, or newer: nothing waits for those.
 """
 
 import asyncio
@@ -11,13 +12,12 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 
 from mpijob_elastic.act.looks import Job
-from mpijob_elastic.act.writer import Confirmed, Outdated, sure_until
+from mpijob_elastic.act.writer import SURE_FOR, Confirmed, Outdated, sure_until
 from mpijob_elastic.decide import capability, derive, drain, frozen_execs, suspend
 from mpijob_elastic.decide.actions import (
     Action,
     DeleteWorkers,
     EndExecs,
-    RefreshLauncher,
     Ungate,
 )
 from mpijob_elastic.decide.state import JobState
@@ -42,42 +42,20 @@ class _Reading:
 
     #: The job; None if it is gone.
     view: JobView | None
-    #: The loop's times at which reading began and ended.
+    #: The loop's time at which reading began.
     began: float
-    ended: float
-
-    @property
-    def until(self) -> float:
-        """The loop's time until which deletions may follow."""
-        return sure_until(began=self.began, ended=self.ended)
+    #: The loop's time until which deletions may follow.
+    until: float
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Ahead:
-    """A job that is read while its launcher is touched."""
+class _Touch:
+    """A touch of a launcher that was answered."""
 
-    #: The text of the touch.
-    text: str
-    #: Reads the job; None if it cannot be read.
-    reading: asyncio.Task[_Reading | None]
-
-    async def shown_to(self, view: JobView) -> _Reading | None:
-        """Return the job with its launcher as touched.
-
-        None if the view does not show that touch yet, or if the job was read too long ago.
-        """
-        shown = view.launcher
-        if shown is None or shown.facts.refreshed != self.text:
-            return None
-        found = await self.reading
-        if found is None or found.view is None or found.view.launcher is None:
-            return None
-        launcher = found.view.launcher
-        if launcher.ref.uid != shown.ref.uid or _now() >= found.until:
-            return None
-        # The view has its launcher from the answer to the touch, or later from the watch.
-        touched = replace(launcher, facts=shown.facts)
-        return replace(found, view=replace(found.view, launcher=touched))
+    #: The resourceVersion that the launcher got.
+    version: str
+    #: The loop's time of the answer.
+    at: float
 
 
 @dataclass(eq=False)
@@ -103,27 +81,22 @@ class LiveRecheck:
     _decided: deque[tuple[JobView, tuple[Action, ...]]] = field(
         default_factory=partial(deque, maxlen=JOBS_AT_ONCE), init=False
     )
-    _ahead: dict[Job, _Ahead] = field(default_factory=dict, init=False)
+    _touches: dict[Job, _Touch] = field(default_factory=dict, init=False)
 
-    def read_ahead(self, view: JobView, touch: RefreshLauncher) -> None:
-        """Begin to read the job while its launcher is touched, because deletions follow at once."""
-        job = (view.namespace, view.name)
-        self.forget(job)
-        reading = asyncio.create_task(self._read_quietly(view))
-        self._ahead[job] = _Ahead(text=touch.text, reading=reading)
+    def touched(self, view: JobView, version: str) -> None:
+        """Take in that the launcher was touched just now, and has this resourceVersion."""
+        self._touches[view.namespace, view.name] = _Touch(version=version, at=_now())
 
     def forget(self, job: Job) -> None:
-        """Forget what was read ahead of a job."""
-        ahead = self._ahead.pop(job, None)
-        if ahead:
-            ahead.reading.cancel()
+        """Forget the touch of a job's launcher."""
+        self._touches.pop(job, None)
 
     async def removals(self, view: JobView, action: DeleteWorkers) -> Confirmed:
         """Return the deletions that still hold.
 
         Raises Outdated if the job is not ours.
         """
-        reading = await self._read_for(view, action)
+        reading = await self._read(view, pods_since=self._just_touched(view))
         fresh = self._checked(self._state(view, reading.view))
         if fresh is None:
             raise Outdated(
@@ -142,7 +115,7 @@ class LiveRecheck:
             if removal.outcome != "lost" or removal.worker.facts.node not in there
         ]
         if nodes:  # they were read as well
-            reading = replace(reading, ended=_now())
+            reading = replace(reading, until=sure_until(began=reading.began, ended=_now()))
         return Confirmed(removals=sure, until=reading.until)
 
     async def suspended(self, view: JobView) -> bool:
@@ -215,33 +188,15 @@ class LiveRecheck:
         reading = await self._read(view)
         return self._state(view, reading.view)
 
-    async def _read_for(self, view: JobView, action: DeleteWorkers) -> _Reading:
-        """Return the job as it was read ahead, if that still counts, else as it is now."""
-        found = await self._read_before(view)
-        if found and all(removal.outcome != "lost" for removal in action.removals):
-            return found
-        return await self._read(view)
+    def _just_touched(self, view: JobView) -> str:
+        """Return the version that the launcher got by a touch a moment ago; "" without one."""
+        touch = self._touches.pop((view.namespace, view.name), None)
+        if touch is None or _now() >= touch.at + SURE_FOR:
+            return ""
+        return touch.version
 
-    async def _read_before(self, view: JobView) -> _Reading | None:
-        """Return the job as it was read ahead; None if that does not count any more."""
-        # Whoever is cancelled while awaiting a reading cancels the reading, too, so it is taken out
-        # first: to await it again would cancel the next one who does.
-        ahead = self._ahead.pop((view.namespace, view.name), None)
-        if ahead is None:
-            return None
-        try:
-            return await ahead.shown_to(view)
-        finally:
-            ahead.reading.cancel()
-
-    async def _read_quietly(self, view: JobView) -> _Reading | None:
-        """Read the job; return None if it cannot be read, because it is read again then."""
-        try:
-            return await self._read(view)
-        except errors.KubeError:
-            return None
-
-    async def _read(self, view: JobView) -> _Reading:
+    async def _read(self, view: JobView, *, pods_since: str = "") -> _Reading:
+        """Read the job; pods_since: as for live.view."""
         began = _now()
         found = await live.view(
             self.client,
@@ -251,8 +206,9 @@ class LiveRecheck:
             probes=partial(self.probes, (view.namespace, view.name)),
             acknowledged=partial(self.acknowledged, (view.namespace, view.name)),
             judge=self.caches.judge,
+            pods_since=pods_since,
         )
-        return _Reading(view=found, began=began, ended=_now())
+        return _Reading(view=found, began=began, until=sure_until(began=began, ended=_now()))
 
     def _state(self, view: JobView, fresh: JobView | None) -> JobState | None:
         """Return the state of the job that the view shows; None if it is gone."""

@@ -25,6 +25,7 @@ from mpijob_elastic.decide.actions import (
     Plan,
     ProbeWorkers,
     TellUser,
+    is_late,
     needs_notice,
 )
 from mpijob_elastic.decide.state import JobState
@@ -133,8 +134,9 @@ class Reconciler:
     async def _do(self, key: JobKey, state: JobState, due: Plan) -> bool:
         """Carry out the plan; return True if anything was written.
 
-        A refused action holds back only the actions that need it. A conflict is raised after all
-        actions were tried. If the server is away, the first action says so, and no other is tried.
+        A refused action holds back only the actions that need it. Marks wait for a round in which
+        nothing else is written. A conflict is raised after all actions were tried. If the server is
+        away, the first action says so, and no other is tried.
         """
         self.scales.watch(key, state, due)
         self.refusals.keep(key, due.actions)
@@ -145,6 +147,8 @@ class Reconciler:
         outdated: errors.Conflict | Outdated | None = None
         for action in due.actions:
             if needs_notice(action) and not told:
+                continue
+            if written and is_late(action):
                 continue
             taken = False
             try:
@@ -186,6 +190,7 @@ class Reconciler:
     def _rest(self, key: JobKey, state: JobState, due: Plan) -> None:
         self.prober.tidy(state.view)
         self.driver_looks.tidy(state.view)
+        self.writer.execs.tidy(state.view)
         times = [at - self.now() for at in (due.wake_at, due.look_at) if at is not None]
         again = self.refusals.again_in(key)
         if again is not None:

@@ -313,8 +313,6 @@ class RefreshLauncher(Annotate):
     tries: Tries
     #: The number of the repetition; 0 for the first touch.
     again: int = 0
-    #: True if workers may be deleted as soon as the launcher is touched.
-    deletions_follow: bool = False
 
     def says(self) -> str:
         again = " again, because ranks may still run in leaving workers" if self.again else ""
@@ -603,6 +601,15 @@ def needs_notice(action: Action | Look) -> bool:
     return (isinstance(action, DeleteLauncher) and action.suspends and not action.waits) or (
         isinstance(action, WriteConfig) and action.takes_back
     )
+
+
+def is_late(action: Action) -> bool:
+    """Tell whether a write has to wait for a round in which nothing else is written.
+
+    Marks say what is under way, so each other write may change them. Beside another write they
+    would hold up what follows, and cost the webhook and the operator a look at the job.
+    """
+    return isinstance(action, TellUser) and action.only_marks
 
 
 # The class of a write, and what the write is about (`Action.about`).

@@ -175,19 +175,7 @@ def refresh(state: JobState, config: Config) -> Step[RefreshLauncher]:
     count = refused.count + 1 if refused else 1
     tries = Tries(count=count, at=now, uid=launcher.ref.uid)
     again = repetition.number
-    follow = _deletions_follow(state)
-    return Step(
-        RefreshLauncher(
-            ref=launcher.ref, text=text, tries=tries, again=again, deletions_follow=follow
-        )
-    )
-
-
-def _deletions_follow(state: JobState) -> bool:
-    """Tell whether workers may be deleted as soon as the launcher is touched."""
-    if state.view.policy.drain_timeout:
-        return False
-    return bool(state.to_delete)
+    return Step(RefreshLauncher(ref=launcher.ref, text=text, tries=tries, again=again))
 
 
 class Repetition(NamedTuple):

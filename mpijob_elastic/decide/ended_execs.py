@@ -15,6 +15,8 @@ This counts only where no other reason is left for which an exec may be missing:
   have to be there in the same look. That look comes some seconds after the rank was missed. And
   the rank that is missed must not say that it has done the last step (model/progress).
 - The look sees no execs at all. The same look has to see others.
+- What was seen in the worker was no rank but a command of the kubelet, such as an exec probe. So a
+  worker in which the kubelet runs commands does not count.
 
 All times are seconds.
 """
@@ -66,7 +68,7 @@ def _missed(view: JobView) -> Iterator[tuple[Worker, float]]:
     started_at = driver_started_at(view)
     for worker in view.workers:
         since = worker.probe.missed_since(started_at, lasting=SETTLED)
-        if since is None or _has_trained(worker):
+        if since is None or worker.probe.in_doubt or _has_trained(worker):
             continue
         if worker.name in view.host_of:
             yield worker, since
@@ -80,7 +82,7 @@ def _has_trained(worker: Worker) -> bool:
 
 def is_settled(worker: Worker, driver_started_at: float) -> bool:
     """Tell whether a rank runs in the worker, and was seen for so long that its end is a loss."""
-    if worker.probe.idle_at is not None:
+    if worker.probe.idle_at is not None or worker.probe.in_doubt:
         return False
     return worker.probe.seen_for(driver_started_at) >= SETTLED
 

@@ -208,7 +208,11 @@ def _pauses(state: JobState, hosts: tuple[Worker, ...]) -> dict[str, float]:
     watched: tuple[Worker, ...] = ()
     if state.view.driver.spends_names and state.may_number and len(state.view.host_of) >= 2:
         watched = hosts  # as in _watched
-    often = {*_suspicious(state, watched), *_starting(state, hosts)}
+    often = {
+        *_suspicious(state, watched),
+        *_starting(state, hosts),
+        *roll_call.asked_in_vain(state),
+    }
     usual = LOOK_SELDOM
     if not _may_tell(state):
         usual = _usual_pause(state, watched)
@@ -218,6 +222,8 @@ def _pauses(state: JobState, hosts: tuple[Worker, ...]) -> dict[str, float]:
         pauses = {pod: min(pause, most) for pod, pause in pauses.items()}
     launcher = state.view.launcher
     if launcher and launcher.held.roll_call.missing:
+        soon = roll_call.asked_in_vain(state).intersection(pauses)
+        pauses.update(dict.fromkeys(soon, LOOK_SOON))
         at_once = roll_call.missing(state).intersection(pauses)
         pauses.update(dict.fromkeys(at_once, 0.0))
     return pauses
@@ -281,8 +287,9 @@ def _may_tell(state: JobState) -> bool:
 
 def _has_changed(state: JobState) -> bool:
     """Tell whether the list changed so recently that the job is not at rest."""
-    memory = state.view.memory
-    return state.now - max(memory.added_at, memory.removed_at) < BEGINS_WITHIN
+    memory, now = state.view.memory, state.now
+    changed_at = max(honest(memory.added_at, now=now), honest(memory.removed_at, now=now))
+    return now - changed_at < BEGINS_WITHIN
 
 
 def _starting(state: JobState, hosts: tuple[Worker, ...]) -> list[str]:
@@ -324,10 +331,20 @@ def _is_lost(moment: Moment, worker: Worker, others_busy_at: float, *, patience:
         return False
     if others_busy_at <= probe.idle_since:
         return False  # nobody knows that other workers trained on without it
-    idle_for = probe.idle_at - probe.idle_since
-    if probe.busy_seen:
+    # A driver that starts again starts all ranks again: what was seen before says nothing of them.
+    started_at = _driver_started_at(moment)
+    idle_for = probe.idle_at - max(probe.idle_since, started_at)
+    if probe.busy_at > started_at:
         return idle_for >= patience
     return idle_for >= NEVER_TRAINED_AFTER and _may_never_train(moment, worker)
+
+
+def _driver_started_at(moment: Moment) -> float:
+    """Return the start of the driver; infinite while the driver does not run."""
+    launcher = moment.view.launcher
+    if launcher is None or launcher.facts.started_at is None:
+        return math.inf
+    return launcher.facts.started_at
 
 
 def _surely_lost(moment: Moment, watched: Iterable[Worker]) -> Iterator[Worker]:

@@ -32,7 +32,6 @@ from mpijob_elastic.decide.actions import (
     Look,
     Plan,
     ProbeWorkers,
-    RefreshLauncher,
     TellUser,
     WriteConfig,
     WriteSelector,
@@ -43,8 +42,6 @@ from mpijob_elastic.decide.step import NO_STEP, NOTHING_TOLD, Step, When, earlie
 from mpijob_elastic.model.job import Config, JobView, Role
 
 AnyStep = Step[Action | Look]
-# The writes with which a drain begins and ends.
-_DRAIN_STEPS = (RefreshLauncher, DeleteWorkers)
 
 
 def decide(view: JobView, *, now: float) -> Plan:
@@ -163,18 +160,8 @@ def _with_marks(state: JobState, found: Plan) -> Plan:
         return replace(found, actions=tuple(actions))
     if state.foreign or view.foreign:
         return found  # the farewell is the last write to a job that is another operator's
-    if _drains(found, view):
-        # They change the phase: a mark that came before them would be wrong at once, would hold
-        # them up, and would cost the webhook and the operator a look at the job.
-        return found
     alone = TellUser(ref=view.ref, text=view.facts.notices, marks=marks, only_marks=True)
     return replace(found, actions=(*found.actions, alone))
-
-
-def _drains(found: Plan, view: JobView) -> bool:
-    """Tell whether the plan begins or ends a drain, by a write that is not refused."""
-    accepted = {type(action) for action in found.actions} - view.refused.keys()
-    return not accepted.isdisjoint(_DRAIN_STEPS)
 
 
 def _of_job(state: JobState) -> Plan:
@@ -339,9 +326,11 @@ def _put_together(state: JobState, steps: Sequence[AnyStep]) -> Plan:
         due = [pace.paced(state, step) for step in steps]
     actions = [step.write for step in due if isinstance(step.write, Action)]
     seldom: list[AnyStep] = []
-    # These looks change nothing, so they wait until no write is due.
-    if not actions and not state.view.ended:
-        seldom = [lost_ranks.probe(state), lost_ranks.call(state), frozen_execs.look(state)]
+    # These looks change nothing, so they wait until no write is due; a refused write may be due for
+    # long. The roll call comes first, because the looks into workers may leave no turn for it.
+    waiting = [action for action in actions if type(action) not in state.view.refused]
+    if not waiting and not state.view.ended:
+        seldom = [lost_ranks.call(state), lost_ranks.probe(state), frozen_execs.look(state)]
     looks = [step.write for step in (*due, *seldom) if isinstance(step.write, Look)]
     return Plan(
         actions=tuple(actions),

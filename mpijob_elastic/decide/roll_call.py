@@ -28,9 +28,14 @@ from mpijob_elastic.decide.step import NO_STEP, Step
 from mpijob_elastic.model.kubexec import NO_ROLL_CALL, RollCall
 from mpijob_elastic.model.pod import Worker
 
-# From one roll call to the next, and to the next after one that was not complete.
+# From one roll call to the next: so many seconds, or so many for each worker that is called. In a
+# launcher whose shell is dash, which reads a byte at a time, an exec may cost 10 ms of CPU time.
 APART = 12.6
+APART_EACH = 0.25
+# To the next after one that was not complete.
 SELDOM = 600.0
+# So many looks in vain, and the worker is looked into no sooner than without a roll call.
+MOST_IN_VAIN = 3
 # From one look into a worker to the next in a job at rest that has roll calls. A job of FEWEST
 # workers has as many looks as with a look into each worker every LOOK_SELDOM (lost_ranks), of which
 # this is six times: no multiple of whole seconds either.
@@ -59,7 +64,7 @@ def look(moment: Moment, watched: Collection[Worker], *, at_rest: bool) -> Step[
     if moment.now < at:
         return Step(again_at=at)
     roll_call = LookIntoLauncher(launcher=launcher, about=_NOBODY, called=hosts)
-    return Step(roll_call, moment.now + APART)
+    return Step(roll_call, moment.now + max(APART, len(hosts) * APART_EACH))
 
 
 def _pause(moment: Moment, hosts: dict[str, str]) -> float:
@@ -69,7 +74,7 @@ def _pause(moment: Moment, hosts: dict[str, str]) -> float:
     """
     last = _last(moment)
     if last.hosts != hosts or last.is_complete:
-        return APART
+        return max(APART, len(hosts) * APART_EACH)
     return SELDOM
 
 
@@ -85,13 +90,21 @@ def suffices(moment: Moment, watched: Collection[Worker]) -> bool:
 
 def missing(moment: Moment) -> frozenset[str]:
     """Return the pods that were not looked into since the last roll call, which missed an exec."""
+    asked_at = _last(moment).asked_at
+    return frozenset(one.name for one in _missed(moment) if one.probe.asked_at < asked_at)
+
+
+def asked_in_vain(moment: Moment) -> frozenset[str]:
+    """Return the pods whose exec the last roll call missed, and that have not answered since."""
+    failed = [one for one in _missed(moment) if 0 < one.probe.failed < MOST_IN_VAIN]
+    return frozenset(one.name for one in failed)
+
+
+def _missed(moment: Moment) -> list[Worker]:
+    """Return the workers that the last roll call missed, and that have the same host name still."""
     last, host_of = _last(moment), moment.view.host_of
     found = [worker for worker in moment.view.workers if worker.name in last.missing]
-    return frozenset(
-        one.name
-        for one in found
-        if one.probe.asked_at < last.asked_at and last.hosts.get(one.name) == host_of.get(one.name)
-    )
+    return [one for one in found if last.hosts.get(one.name) == host_of.get(one.name)]
 
 
 def _settled(moment: Moment, watched: Collection[Worker]) -> dict[str, str]:

@@ -65,15 +65,31 @@ def namespace_of(files: str, context: str | None) -> str | None:
     return found
 
 
+def lasting_context(*, kubeconfig: Path | None = None, context: str | None = None) -> str | None:
+    """Return the name of the context that `connect` takes now; None if it takes that of this pod.
+
+    Who passes it to `connect` reaches the same cluster later, whatever the current context is then.
+    Raises `errors.Unconfigured` without a usable configuration, or if it cannot be read again.
+    """
+    if _is_inside(kubeconfig, context):
+        return None
+    files = _files(kubeconfig)
+    if any(_is_read_once(Path(file).expanduser()) for file in files.split(os.pathsep) if file):
+        raise unusable(files, "it is a pipe, and has to be read again: write it to a file")
+    plain = _plain_kubeconfigs().plain_context(files, context)
+    found: str = plain.name if plain else _kubeconfigs().context_of(files, context)
+    return found
+
+
 async def found_access(*, kubeconfig: Path | None = None, context: str | None = None) -> Access:
     """Return the access of `kubeconfig`, else of this pod, else of the usual kubeconfigs.
 
     Raises `errors.Unconfigured` without a usable configuration.
     """
-    if kubeconfig is None and context is None and in_cluster.HOST in os.environ:
+    if _is_inside(kubeconfig, context):
         access = in_cluster.in_cluster_access(os.environ, in_cluster.SERVICE_ACCOUNT)
         return _by_proxy(access, in_cluster.WHERE)
-    files = str(kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config")
+    files = _files(kubeconfig)
     access = _plain_kubeconfigs().plain_access(files, context)
     if access is None:
         access = await _kubeconfigs().kubeconfig_access(files, context)
@@ -90,6 +106,19 @@ async def connect(
     """
     access = await found_access(kubeconfig=kubeconfig, context=context)
     return ApiWriter(access, user_agent=user_agent)
+
+
+def _is_inside(kubeconfig: Path | None, context: str | None) -> bool:
+    """Return True if the access is that of this pod."""
+    return kubeconfig is None and context is None and in_cluster.HOST in os.environ
+
+
+def _files(kubeconfig: Path | None) -> str:
+    return str(kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config")
+
+
+def _is_read_once(file: Path) -> bool:
+    return file.is_fifo() or file.is_char_device()
 
 
 def _plain_kubeconfigs() -> ModuleType:

@@ -57,6 +57,14 @@ def namespace_of(files: str, context: str | None) -> str | None:
     return chosen["context"].get("namespace") or None
 
 
+def context_of(files: str, context: str | None) -> str:
+    """Return the name of the context in one or more files.
+
+    Raises `errors.Unconfigured`, with the reason, if the files are not usable.
+    """
+    return str(load_kubeconfig(files, context).current_context["name"])
+
+
 def load_kubeconfig(files: str, context: str | None) -> KubeConfigLoader:
     """Return the configuration in one or more files.
 

@@ -42,6 +42,7 @@ class _Unusual(ValueError):
 class PlainContext:
     """A context of a plain file."""
 
+    name: str
     #: The folder to which paths in the file are relative.
     folder: Path
     #: The settings of the cluster.
@@ -56,9 +57,14 @@ def plain_context(file: str, context: str | None) -> PlainContext | None:
     """Return the context of this name, None for the current one; None if the file is not plain."""
     with suppress(OSError, RuntimeError, ValueError, yaml.YAMLError):
         path = Path(file).expanduser()
+        # A pipe can be read once, and the library has to read it if it is not plain.
+        if not path.is_file():
+            raise _Unusual
         content = _loaded(path.read_text())
-        chosen = _named(content, "context", context or content.get("current-context"))
+        name = context or content.get("current-context")
+        chosen = _named(content, "context", name)
         return PlainContext(
+            name=str(name),
             folder=path.absolute().parent,
             cluster=_texts(_named(content, "cluster", chosen.get("cluster")), _IN_CLUSTER),
             user=_texts(_named(content, "user", chosen.get("user")), _IN_USER),
@@ -134,9 +140,17 @@ def _tls(chosen: PlainContext, host: str) -> ssl.SSLContext:
 
 
 def _pem(chosen: PlainContext, settings: Mapping[str, str], name: str) -> bytes:
+    """Return a text of the settings, or of a file that they name; b"" if they have neither."""
     data, file = settings.get(f"{name}-data"), settings.get(name)
     if data and file:
         raise _Unusual
     if data:
-        return base64.b64decode(data, validate=True)
-    return (chosen.folder / file).read_bytes() if file else b""
+        return _some(base64.b64decode(data, validate=True))
+    return _some((chosen.folder / file).read_bytes()) if file else b""
+
+
+def _some(text: bytes) -> bytes:
+    """Return a text, which is not empty. Raises `_Unusual`: an empty one is not as good as none."""
+    if not text:
+        raise _Unusual
+    return text

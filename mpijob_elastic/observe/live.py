@@ -16,6 +16,8 @@ from mpijob_elastic.model.pod import PodFacts
 from mpijob_elastic.observe import facts_config, facts_pod, views
 
 Judge = Callable[[Iterable[PodFacts]], list[PodFacts]]
+# https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list
+_NOT_OLDER = {"resourceVersionMatch": "NotOlderThan"}
 # The reason in the view why a pod cannot be read; only the caches tell users more.
 _UNREAD = "it cannot be read"
 
@@ -29,11 +31,12 @@ async def view(
     probes: views.Probes = views.never_asked,
     acknowledged: views.Acknowledged = views.never_acknowledged,
     judge: Judge = list,
+    pods_since: str = "",
 ) -> JobView | None:
     """Return the job's view as the API server has its objects now; None if the job is gone.
 
-    judge: marks the pods that go with their nodes. The view has no Role, because no deletion
-    depends on it.
+    judge: marks the pods that go with their nodes. pods_since: pods as of this resourceVersion are
+    new enough, and come sooner. The view has no Role, because no deletion depends on it.
     """
     unread: list[bytes] = []
 
@@ -45,10 +48,13 @@ async def view(
             raise
 
     selector = f"{names.POD_SELECTOR},{names.LABEL_JOB_NAME}={job}"
+    query = {"resourceVersion": pods_since, **_NOT_OLDER} if pods_since else {}
     raw_job, raw_config, pods = await asyncio.gather(
         client.find(resources.MPI_JOBS.path(namespace, job)),
         client.find(resources.CONFIG_MAPS.path(namespace, names.config_map(job))),
-        list_objects(client, resources.PODS.path(namespace), read_pod, selector=selector),
+        list_objects(
+            client, resources.PODS.path(namespace), read_pod, selector=selector, query=query
+        ),
     )
     if raw_job is None:
         return None

@@ -323,18 +323,22 @@ class World:
             pytest.fail(f"the driver does not end: {self.log}")
 
     def ranks(self) -> list[int]:
-        """Return the processes of the ranks that run, as numbers of this machine."""
-        found = []
+        """Return the processes of the ranks that run, as numbers of this machine.
+
+        A command that a rank starts looks like the rank until its program is loaded.
+        """
+        parents = {}
         for process in Path("/proc").glob("[0-9]*"):
             try:
                 words = (process / "cmdline").read_bytes().split(b"\0")
                 environment = (process / "environ").read_bytes()
+                status = (process / "stat").read_text()
             except OSError:
                 continue
             is_rank = words[:2] == [b"sh", f"{HERE}/rank.sh".encode()]
             if is_rank and f"NOTES={self.folder}/notes\0".encode() in environment:
-                found.append(int(process.name))
-        return found
+                parents[int(process.name)] = int(status.rpartition(") ")[2].split()[1])
+        return [rank for rank, parent in parents.items() if parent not in parents]
 
     def workers_of_ranks(self) -> dict[int, str]:
         """Return the worker in whose namespace each rank runs."""

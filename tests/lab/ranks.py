@@ -19,12 +19,12 @@ def start_rank(cluster: Cluster, job: Job, pod: str) -> str:
     return in_pod(cluster, job, pod, "sleep 300 >/dev/null 2>&1 & echo $!").strip()
 
 
-# What kubexec.sh runs, as its process looks: a shell takes its first argument, the word exec, for
-# its script.
+# What kubexec.sh runs, as its process looks: a shell by the name of kubectl, which takes its first
+# argument, the word exec, for its script.
 _EXEC = """\
 import os
 os.chdir({folder!r})
-os.execv("/bin/sh", ["/opt/kube/kubectl", "exec", {pod!r}, "--", "/bin/sh", "-c", "python3 train.py"])
+os.execv("kubectl", ["/opt/kube/kubectl", "exec", {pod!r}, "--", "/bin/sh", "-c", "python3 train.py"])
 """
 
 
@@ -34,6 +34,9 @@ def start_exec(cluster: Cluster, job: Job, pod: str, *, folder: Path) -> str:
     folder: where it may keep its script.
     """
     (folder / "exec").write_text("while :; do sleep 1; done\n")
+    program = folder / "kubectl"
+    if not program.is_symlink():
+        program.symlink_to("/bin/sh")
     python = shlex.join([sys.executable, "-c", _EXEC.format(folder=str(folder), pod=pod)])
     launcher = names.launcher(job.name)
     return in_pod(cluster, job, launcher, f"{python} >/dev/null 2>&1 & echo $!").strip()

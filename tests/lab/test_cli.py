@@ -144,9 +144,10 @@ async def test_an_exec_that_outlives_its_pod_is_ended_reported_and_explained(
 ) -> None:
     if not cluster.exec_offered:
         pytest.skip("PID namespaces cannot be had here")
-    # What kubexec.sh runs, as its process looks; a shell takes its first argument, the word exec,
-    # for its script. This process ends at the second signal: the first is the controller's, the
-    # second the user's.
+    # What kubexec.sh runs, as its process looks: a shell by the name of kubectl, which takes its
+    # first argument, the word exec, for its script. This process ends at the second signal: the
+    # first is the controller's, the second the user's.
+    (tmp_path / "kubectl").symlink_to("/bin/sh")
     (tmp_path / "exec").write_text("trap 'trap - TERM' TERM\nwhile :; do sleep 1; done\n")
     words = [
         "/opt/kube/kubectl",
@@ -157,7 +158,7 @@ async def test_an_exec_that_outlives_its_pod_is_ended_reported_and_explained(
         "-c",
         "python3 train.py",
     ]
-    frozen = f"import os; os.chdir({str(tmp_path)!r}); os.execv('/bin/sh', {words})"
+    frozen = f"import os; os.chdir({str(tmp_path)!r}); os.execv('kubectl', {words})"
     detached = f"{sys.executable} -c {json.dumps(frozen)} >/dev/null 2>&1 &"
     cluster.kubectl(
         "exec", "-n", train.namespace, "train-launcher", "--", "/bin/sh", "-c", detached

@@ -17,7 +17,7 @@ from mpijob_elastic.model.job import ConfigFacts, parse_script, script_fingerpri
 from mpijob_elastic.model.kubexec import HeldExecs
 from mpijob_elastic.model.launch_command import Launch
 from mpijob_elastic.model.pod import LauncherFacts, PodFacts
-from tests.builders import FACTS, JOB, KUBEXEC, NOW, but, pods, ref, role
+from tests.builders import FACTS, JOB, KUBEXEC, LONG_AGO, NOW, but, pods, ref, role
 from tests.modelcheck.world import (
     DELIVERING,
     FAILED,
@@ -205,7 +205,13 @@ def _watched(watch: Watch) -> pod_facts.Probe:
         if watch.idle_age >= LONGEST_IDLE
         else at(watch.idle_age)
     )
-    return pod_facts.Probe(busy_seen=watch.busy_seen, idle_since=since, idle_at=NOW, asked_at=NOW)
+    return pod_facts.Probe(
+        busy_seen=watch.busy_seen,
+        busy_at=since if watch.busy_seen else 0.0,
+        idle_since=since,
+        idle_at=NOW,
+        asked_at=NOW,
+    )
 
 
 def _launcher(
@@ -217,6 +223,8 @@ def _launcher(
         phase="",
         containers=("main",),
         launcher_phase=PHASES[launcher.phase],
+        # No look of this world is older than its driver.
+        started_at=LONG_AGO if PHASES[launcher.phase] is pod_facts.LauncherPhase.STARTED else None,
         mounts_discovery=True,
         created_at=_created_at(seen, launcher, dropped_age),
         gates=GATES if launcher.gated else (),

@@ -1,10 +1,11 @@
-"""`python -m webhook.certificates.apart_process`: rotates certificates until there is no work.
+"""The process that rotates certificates until there is no work; see `apart`.
 
 It gets its order as the first line of standard input, tells its news on standard output, and ends
 when its standard input does.
 """
 
 import asyncio
+import logging
 import sys
 import time
 from collections.abc import Callable
@@ -13,12 +14,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from mpijob_elastic import names, telemetry
-from mpijob_elastic.kube import client
+from mpijob_elastic.kube import client, errors
 from webhook.certificates.decision import CertificatePolicy
 from webhook.certificates.handshakes import Unusable
 from webhook.certificates.messages import Order, RotationNews, line, read_order
 from webhook.certificates.rotation import Clocks, Rotation
 from webhook.certificates.serving import Serving
+
+# As the main module it would log as "__main__".
+_log = logging.getLogger("webhook.certificates.apart_process")
 
 
 async def rotate(order: Order, tell: Callable[[RotationNews], None]) -> None:
@@ -47,14 +51,20 @@ async def rotate(order: Order, tell: Callable[[RotationNews], None]) -> None:
         await rotation.run()
 
 
-async def main() -> None:
-    """Carry out the order on standard input."""
+async def main() -> int:
+    """Carry out the order on standard input, and return the exit code."""
     order = read_order(sys.stdin.buffer.readline())
     telemetry.configure_logs(log_format=order.log_format, level=order.log_level)
     rotating = asyncio.create_task(rotate(order, _tell))
     asyncio.get_running_loop().add_reader(sys.stdin, rotating.cancel)
-    with suppress(asyncio.CancelledError):
+    try:
         await rotating
+    except asyncio.CancelledError:
+        return 0
+    except (errors.KubeError, OSError) as error:
+        _log.error("certificates not checked: %s", error)
+        return 1
+    return 0
 
 
 def _tell(news: RotationNews) -> None:
@@ -63,4 +73,4 @@ def _tell(news: RotationNews) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    sys.exit(asyncio.run(main()))

@@ -45,7 +45,7 @@ class Rotation:
     policy: CertificatePolicy
     timing: Timing
     clocks: Clocks
-    #: Called by `run` with what is new.
+    #: Called by `look` with the secret path, and by `run` after each look.
     tell: Callable[[RotationNews], None] = lambda _: None
     #: See `Content.secret_path`.
     secret_path: str = field(default="", init=False)
@@ -56,20 +56,16 @@ class Rotation:
     async def run(self) -> None:
         """Look until there is nothing to do; if the API server does not answer, look again.
 
-        Everything new is told after the look that found it.
+        Each look is told, so that a look that hangs can be seen.
         """
-        told = RotationNews(served=self.serving.pair)
         while self.rest is None:
             try:
                 await self.look()
             except errors.KubeError as error:
                 _log.warning("certificates not checked: %s", error)
-            news = RotationNews(
-                served=self.serving.pair, secret_path=self.secret_path, rest=self.rest
+            self.tell(
+                RotationNews(served=self.serving.pair, secret_path=self.secret_path, rest=self.rest)
             )
-            if news != told:
-                self.tell(news)
-                told = news
             if self.rest is None:
                 await asyncio.sleep(self.timing.look_every)
 
@@ -82,6 +78,8 @@ class Rotation:
         written = 0
         try:
             self.secret_path = content.secret_path
+            # Before the API server has the path, because its next review may come there.
+            self.tell(RotationNews(secret_path=self.secret_path))
             bundle = pairs.bundle(content.trusted)
             written = await shared.distribute(
                 self.client, registered, bundle, secret_path=self.secret_path

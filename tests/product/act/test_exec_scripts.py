@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,11 +40,16 @@ def kubectl(
         pytest.skip(f"{shell[0]} is not there")
     (folder / "exec").write_text("sleep 300\n")
     command = ["/opt/kube/kubectl", "exec", *words, "--", "/bin/sh", "-c", runs]
+    program = folder / "kubectl"
+    if not program.is_symlink():
+        program.symlink_to("/bin/sh")
     # The shell takes its first argument, the word exec, for its script.
-    with subprocess.Popen(command, executable="/bin/sh", cwd=folder) as process:
+    with subprocess.Popen(command, executable=program, cwd=folder) as process:
         try:
             output, look = "", [*shell, *launcher_execs.COMMAND[1:]]
+            until = time.monotonic() + 60
             while f"\n{process.pid} " not in output:
+                assert time.monotonic() < until, output
                 output = subprocess.run(look, capture_output=True, text=True, check=True).stdout
             assert "SECRET" not in output
             execs = launcher_execs.parse(output, started_at=NOW) or ()

@@ -416,6 +416,23 @@ async def test_a_roll_call_without_an_answer_misses_nobody(answer: str) -> None:
         assert not found.held.hidden
 
 
+async def test_a_look_that_did_not_end_well_misses_nobody() -> None:
+    """A container that ends in the middle of it kills the script: exit code 137."""
+    async with looks_at(
+        says((STDOUT, UP), (STATUS, failure("NonZeroExitCode", "command terminated", "137")))
+    ) as found:
+        assert await call(found, woken=False) == RollCall(asked_at=AT, hosts=CALLED)
+
+
+async def test_the_execs_of_a_job_that_is_over_are_forgotten() -> None:
+    async with looks(BOTH) as found:
+        await call(found, woken=False)
+        found.execs.tidy(VIEW)
+        assert found.execs.jobs
+        found.execs.tidy(but(VIEW, launcher=None))
+        assert not found.execs.jobs
+
+
 async def test_a_roll_call_changes_nothing_that_other_looks_have_found() -> None:
     async with looks(GONE, GONE, BOTH, BOTH) as found:
         await found.look()

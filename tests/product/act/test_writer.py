@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+from unittest import mock
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -407,6 +408,20 @@ async def test_refused_touches_in_a_row_are_counted_and_forgotten_with_the_first
     with proxy.inject(Answered(body={"kind": "Pod", "metadata": shown}), on=writes):
         await writer.perform(view, last)
     assert writer.informed(VIEW) == VIEW
+
+
+async def test_a_second_decision_hears_of_each_touch_that_was_taken(
+    proxy: FaultProxy, writer: Writer
+) -> None:
+    due = touch(VIEW)
+    shown = {"resourceVersion": "8", "annotations": {names.REFRESHED: due.text}}
+    with mock.patch.object(writer.recheck, "touched") as heard:
+        with proxy.inject(Answer(status=403), on=writes):
+            await writer.perform(VIEW, due)
+        heard.assert_not_called()
+        with proxy.inject(Answered(body={"kind": "Pod", "metadata": shown}), on=writes):
+            await writer.perform(VIEW, due)
+    heard.assert_called_once_with(VIEW, "8")
 
 
 async def test_a_refusal_is_of_one_launcher_and_one_change_of_the_list_and_ends_with_its_job(

@@ -19,7 +19,6 @@ from mpijob_elastic.decide.actions import (
     DeleteWorkers,
     EndExecs,
     Note,
-    RefreshLauncher,
     Ungate,
 )
 from mpijob_elastic.kube.meta import Identity
@@ -75,8 +74,8 @@ class Nothing:
     async def suspended(self, view: JobView) -> bool:
         return False
 
-    def read_ahead(self, view: JobView, touch: RefreshLauncher) -> None:
-        """Read nothing."""
+    def touched(self, view: JobView, version: str) -> None:
+        """Know nothing."""
 
     def forget(self, job: tuple[str, str]) -> None:
         """Know nothing."""

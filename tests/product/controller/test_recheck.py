@@ -1,10 +1,8 @@
 """A decision made once more: what the API server says now counts, whatever the caches said."""
 
-import asyncio
 import copy
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -44,6 +42,7 @@ from mpijob_elastic.observe.live import view as view_of
 from tests.builders import NOW, but, ref
 from tests.counted import calls
 from tests.doubles.api import TinyApi
+from tests.doubles.direct import Sent
 from tests.product.observe.operator_worlds import World, created, look, pods_of
 from tests.queues import granted, preempted, queue
 
@@ -303,66 +302,55 @@ def edited_back() -> World:
     return live
 
 
+NEWEST: dict[str, str] = {}
+
+
+def as_of(version: str) -> dict[str, str]:
+    """The query for pods that are not older."""
+    return {"resourceVersion": version, "resourceVersionMatch": "NotOlderThan"}
+
+
 @pytest.mark.parametrize(
-    ("live", "old", "outcome", "waits", "deleted", "reads"),
+    ("live", "waits", "deleted", "asked"),
     [
-        pytest.param(leaving(), None, "timeout", 0.09, [1], 1, id="as it was decided"),
-        pytest.param(edited_back(), None, "timeout", 0.09, [], 1, id="edited back before"),
-        pytest.param(leaving(), None, "timeout", 0.11, [1], 2, id="read too long ago"),
-        pytest.param(leaving(), "other", "timeout", 0.0, [1], 2, id="another touch"),
-        pytest.param(leaving(), None, "lost", 0.0, [1], 2, id="a worker whose node is gone"),
+        pytest.param(leaving(), None, [1], NEWEST, id="not touched"),
+        pytest.param(leaving(), 0.0, [1], as_of("77"), id="touched"),
+        pytest.param(leaving(), 0.09, [1], as_of("77"), id="a moment ago"),
+        pytest.param(leaving(), 0.1, [1], NEWEST, id="long ago"),
+        pytest.param(edited_back(), 0.0, [], as_of("77"), id="edited back meanwhile"),
     ],
 )
-async def test_a_job_is_read_while_its_launcher_is_touched(
+async def test_just_after_a_touch_pods_as_of_the_touch_are_new_enough(
     api: TinyApi,
     client: ApiWriter,
     live: World,
-    old: str | None,
-    outcome: str,
-    waits: float,
+    waits: float | None,
     deleted: list[int],
-    reads: int,
+    asked: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What is live after the touch shows only in another reading. waits: seconds to the deletion."""
-    clock, asked = [1000.0], list[str]()
+    """The MPIJob and the ConfigMap are read as they are now. waits: seconds since the touch."""
+    clock, queries = [1000.0], list[dict[str, str]]()
     monkeypatch.setattr(recheck, "_now", lambda: clock[0])
-    api.hook = lambda sent: asked.append(sent.path)
-    before = leaving()
-    serve(api, live)
-    touch = touch_of(look(before))
-    assert touch.deletions_follow
-    again = rechecking(client, {})
-    again.read_ahead(look(before), replace(touch, text=old) if old else touch)
-    [ahead] = again._ahead.values()
-    await ahead.reading
-    clock[0] += waits
-    after = touched(before, touch)
-    serve(api, after)
-    view = look(after)
-    found = await again.removals(view, removal_of(view, outcome))
-    assert [one.worker.index for one in found.removals] == deleted
-    assert asked.count(JOB) == reads
 
+    def note(sent: Sent) -> None:
+        if sent.path == PODS.path("default"):
+            versions = {key: text for key, text in sent.query.items() if "Version" in key}
+            queries.append(versions)
 
-async def test_a_leader_that_loses_its_lease_while_it_waits_for_a_reading_leaves_none_behind(
-    api: TinyApi, client: ApiWriter
-) -> None:
-    """The next time that this process leads, it reads the job again."""
-    serve(api, leaving())
-    touch = touch_of(look(leaving()))
-    after = touched(leaving(), touch)
-    view = look(after)
+    api.hook = note
+    view = look(leaving())
+    touch = touch_of(view)
+    serve(api, touched(live, touch))
     again = rechecking(client, {})
-    again.read_ahead(look(leaving()), touch)
-    working = asyncio.create_task(again.removals(view, removal_of(view)))
-    await asyncio.sleep(0)
-    working.cancel()
-    await asyncio.wait({working})
-    assert working.cancelled()
-    serve(api, after)
-    found = await again.removals(view, removal_of(view))
-    assert [one.worker.index for one in found.removals] == [1]
+    if waits is not None:
+        again.touched(view, "77")
+        clock[0] += waits
+    view = look(touched(leaving(), touch))
+    for query in (asked, NEWEST):
+        found = await again.removals(view, removal_of(view))
+        assert [one.worker.index for one in found.removals] == deleted
+        assert queries.pop() == query
 
 
 async def test_a_pod_that_takes_long_to_read_costs_the_others_nothing(

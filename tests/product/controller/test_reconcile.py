@@ -13,6 +13,7 @@ from mpijob_elastic.act.leader_writer import Altered
 from mpijob_elastic.act.writer import Outdated
 from mpijob_elastic.capabilities.gangs.facts import Gang
 from mpijob_elastic.capabilities.gangs.wishes import MakePodGroup
+from mpijob_elastic.capabilities.history.changes import Sized
 from mpijob_elastic.capabilities.kueue.actions import ClearWorkload, CreateWorkload, MarkReady
 from mpijob_elastic.controller import per_job_state
 from mpijob_elastic.controller.per_job_state import Refusals
@@ -30,6 +31,7 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.queue import WorkQueue
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
+from mpijob_elastic.model.policy import Policy
 from mpijob_elastic.observe.watching import JobKey
 from tests.builders import LONG_AGO, NOW, config, job, pending, pods, role, shown, worker
 from tests.queues import GATES, granted, preempted, queue, training, waiting
@@ -235,6 +237,30 @@ async def test_a_refused_write_holds_up_neither_drains_nor_queue(
     await api.look()
     assert refused in api.tried
     assert set(goes_on) <= set(await api.look())
+
+
+@pytest.mark.parametrize(
+    ("outcome", "marked"),
+    [
+        pytest.param(None, False, id="deleted: the next round has other marks"),
+        pytest.param(FORBIDDEN, True, id="refused"),
+        pytest.param(CONFLICT, True, id="changed"),
+        pytest.param(OUTDATED, True, id="not to be deleted, as live objects say"),
+    ],
+)
+async def test_marks_wait_for_writes_that_are_taken_alone(
+    outcome: Exception | None, *, marked: bool
+) -> None:
+    """A deletion that fails for long must not hide what is under way, or who asked for it."""
+    leaves = shown(job(3, replicas=2, config=config(pods(0, 1), memory=LEFT)), at=NOW - 1)
+    sized = Sized(by="kubectl-edit", at=LONG_AGO)
+    api = Api(leaves.but(policy=Policy(drain_timeout=0.0), sized=sized))
+    if outcome:
+        api.refuses[DeleteWorkers] = outcome
+    with suppress(errors.Conflict, Outdated):
+        await api.look()
+    assert DeleteWorkers in api.tried
+    assert (TellUser in api.tried) is marked
 
 
 async def test_a_notice_that_is_refused_is_tried_ever_later_too() -> None:

@@ -187,8 +187,8 @@ def test_published_workers_are_probed_while_the_role_is_missing() -> None:
     assert [type(look) for look in decide(job(role=None), now=NOW).looks] == [ProbeWorkers]
 
 
-MOST_CALLS = 212
-MOST_FILES = 19
+MOST_CALLS = 221
+MOST_FILES = 20
 BUSY = Probe(busy_seen=True, busy_at=NOW - 1, asked_at=NOW - 1)
 LOST = Probe(
     busy_seen=True, busy_at=NOW - 60, asked_at=NOW - 1, idle_at=NOW - 1, idle_since=NOW - 40

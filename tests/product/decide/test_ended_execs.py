@@ -78,6 +78,7 @@ def test_the_launcher_is_asked_once_soon_after_a_rank_is_missed() -> None:
         pytest.param(
             story().launched(started_at=MISSED.busy_at - SETTLED + 0.1), id="a new driver"
         ),
+        pytest.param(story(but(MISSED, in_doubt=True)), id="maybe a command of the kubelet"),
         pytest.param(story().launched(started_at=None), id="unknown start"),
         pytest.param(story().launched(phase=LauncherPhase.DELIVERING), id="no driver"),
         pytest.param(story().but(launcher=None), id="no launcher"),

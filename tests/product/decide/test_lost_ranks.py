@@ -74,6 +74,12 @@ def lost_before(count: int, *, ago: float) -> Tries:
         (seen({1: NEVER}, unread_options=MAX_NP), False),
         (seen({1: LOST}, unread_options=MAX_NP), True),
         (seen({1: NEVER}, unread_options=frozenset({"np", "min_np"})), True),
+        # The driver has started again, and starts all ranks again; or it is about to.
+        (seen({1: LOST}, launcher=launcher(started_at=NOW - 60)), False),
+        (seen({1: LOST}, launcher=launcher(started_at=None)), False),
+        (seen({1: LOST}, launcher=launcher(started_at=NOW - 81)), True),
+        (seen({1: NEVER}, launcher=launcher(started_at=NOW - 604)), False),
+        (seen({1: NEVER}, launcher=launcher(started_at=NOW - 606)), True),
         # Nothing could be done about it.
         (seen({1: LOST}, elastic=False), False),
         (seen({1: LOST}, launcher=launcher(LauncherPhase.DELIVERING)), False),
@@ -82,6 +88,17 @@ def lost_before(count: int, *, ago: float) -> Tries:
 )
 def test_when_a_rank_is_lost(view: JobView, *, is_lost: bool) -> None:
     assert lost(view) == ((POD,) if is_lost else ())
+
+
+@pytest.mark.parametrize("size", [2, 4, 20])
+def test_ranks_that_a_new_driver_starts_at_once_are_not_lost_while_looks_come_in_turn(
+    size: int,
+) -> None:
+    """Half of them were seen again; of the others the last look is older than their ranks."""
+    others = dict.fromkeys(range(size // 2, size), LOST)
+    view = seen(others, size=size)
+    assert lost(view) == pods(*others)
+    assert lost(view.launched(started_at=NOW - 8)) == ()
 
 
 def test_several_that_were_lost_at_once_take_longer() -> None:
@@ -277,6 +294,7 @@ def _found_after(period: int, lasts: float, *, tenth: int) -> float:
             probes[each.index] = _asked(each.probe, now, is_busy=is_busy)
         assert at is not None
         now = max(now, at) + LAG
+        assert now < NOW + 1000
     return now - NOW
 
 

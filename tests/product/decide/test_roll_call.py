@@ -4,8 +4,13 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import derive, lost_ranks, roll_call
-from mpijob_elastic.decide.actions import LookIntoLauncher
+from mpijob_elastic.decide import decide, derive, lost_ranks, roll_call
+from mpijob_elastic.decide.actions import (
+    LookIntoLauncher,
+    ProbeWorkers,
+    TellUser,
+    WriteRole,
+)
 from mpijob_elastic.decide.ended_execs import SETTLED
 from mpijob_elastic.decide.lost_ranks import BEGINS_WITHIN, LOOK_SELDOM
 from mpijob_elastic.decide.step import Step
@@ -14,7 +19,7 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import HeldExecs, RollCall
 from mpijob_elastic.model.launch_command import Launch
 from mpijob_elastic.model.pod import LauncherPhase, Probe
-from tests.builders import LONG_AGO, NOW, Story, but, config, pods
+from tests.builders import LONG_AGO, NOW, Story, but, config, pods, role
 from tests.product.decide.test_ledger import told
 from tests.rank_courses import NEVER, Course, Followed, training
 
@@ -66,6 +71,9 @@ def looked_into(view: JobView) -> tuple[str, ...]:
         pytest.param(seen(2), False, id="of two one proves nothing"),
         pytest.param(seen(probe=Probe()), False, id="one was never looked into"),
         pytest.param(seen(probe=IDLE), False, id="one is idle"),
+        pytest.param(
+            seen(probe=but(BUSY, in_doubt=True)), False, id="one may be a probe's command"
+        ),
         pytest.param(late(seen(probe=Probe())), True, id="one is new, after a change"),
         pytest.param(
             late(seen(probe=Probe()).pod(0, probe=IDLE)), False, id="too few were seen for long"
@@ -98,6 +106,9 @@ def looked_into(view: JobView) -> tuple[str, ...]:
         pytest.param(
             writing(seen()).remembering(added_at=NOW - BEGINS_WITHIN), False, id="at rest since"
         ),
+        pytest.param(
+            writing(seen()).remembering(added_at=NOW + 86400), False, id="a change of tomorrow"
+        ),
     ],
 )
 def test_where_a_roll_call_is_held(view: JobView, *, is_due: bool) -> None:
@@ -112,6 +123,7 @@ def test_where_a_roll_call_is_held(view: JobView, *, is_due: bool) -> None:
     ("view", "again_at"),
     [
         pytest.param(called(seen(), ago=2), NOW + 10.6, id="complete"),
+        pytest.param(called(seen(100), ago=2), NOW + 23, id="of many workers"),
         pytest.param(called(seen(), 2, ago=2), NOW + 598, id="one is missing"),
         pytest.param(called(seen(), ago=2, answered=False), NOW + 598, id="no answer"),
         pytest.param(called(seen(), 2, ago=600), None, id="after a while again"),
@@ -165,6 +177,29 @@ def test_whom_a_missing_exec_brings_a_look(view: JobView, looks: tuple[str, ...]
 )
 def test_how_often_workers_are_looked_into(view: JobView, pause: float) -> None:
     assert lost_ranks.probe(derive(view, now=NOW)).again_at == BUSY.asked_at + pause
+
+
+@pytest.mark.parametrize(("failed", "pause"), [(1, 10.0), (2, 20.0), (3, 4 * LOOK_SELDOM)])
+def test_a_missing_worker_that_does_not_answer_is_asked_again_soon(
+    failed: int, pause: float
+) -> None:
+    view = called(seen(probe=but(BUSY, failed=failed, asked_at=NOW - 1)), 2, ago=5)
+    others = seen().pod(0, probe=but(BUSY, asked_at=NOW)).pod(1, probe=but(BUSY, asked_at=NOW))
+    asked = view.pod(0, probe=others.workers[0].probe).pod(1, probe=others.workers[1].probe)
+    again_at = lost_ranks.probe(derive(asked, now=NOW)).again_at
+    assert again_at == min(NOW - 1 + pause, NOW + LOOK_SELDOM)
+
+
+def test_a_roll_call_comes_before_the_looks_of_its_job() -> None:
+    """Four hundred of these would leave no turn for it."""
+    due = seen()
+    for index in range(3):
+        due = due.pod(index, probe=but(BUSY, asked_at=NOW - 200))
+    looks = decide(due, now=NOW).looks
+    assert [type(look) for look in looks] == [LookIntoLauncher, ProbeWorkers]
+    assert decide(due.but(role=role(0, 1)), now=NOW).looks == ()
+    refused = due.but(role=role(0, 1), refused={WriteRole: "no", TellUser: "no"})
+    assert len(decide(refused, now=NOW).looks) == 2
 
 
 def looks_in_a_while(story: Story, *, answers: bool = True) -> int:

@@ -1,6 +1,7 @@
 """What a plain kubeconfig gives without the library is what the library gives."""
 
 import base64
+import os
 import ssl
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.pki import Authority
-from mpijob_elastic.kube import errors, kubeconfig
+from mpijob_elastic.kube import client, errors, in_cluster, kubeconfig
 from mpijob_elastic.kube.access import Access
 from mpijob_elastic.kube.plain_kubeconfig import plain_access, plain_context
 
@@ -23,6 +24,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with an authority, ca.crt, and a pair of a client, client.crt and client.key."""
     folder = tmp_path_factory.mktemp("files")
     Authority(folder, "ca", now=datetime.now(UTC)).issue("client", user="u")
+    (folder / "empty").touch()
     return folder
 
 
@@ -76,6 +78,9 @@ USERS: list[Any] = [
         "client-key-data": data(folder / "client.key"),
     },
     {"client-certificate-data": "no base64!", "client-key-data": "Tk9ORQ=="},
+    {"client-certificate": "empty", "client-key": "empty"},
+    {"client-certificate": "empty", "client-key": "empty", "token": "t"},
+    {"client-certificate-data": "====", "client-key-data": "===="},
 ]
 CLUSTERS: list[Any] = [
     HTTPS,
@@ -95,6 +100,9 @@ CLUSTERS: list[Any] = [
         "certificate-authority-data": data(folder / "ca.crt"),
     },
     {**HTTPS, "certificate-authority-data": "Tk9ORQ=="},
+    {**HTTPS, "certificate-authority": "empty"},
+    {**HTTPS, "certificate-authority-data": ""},
+    {**HTTPS, "certificate-authority-data": "===="},
 ]
 MORE: list[dict[str, Any]] = [
     {},
@@ -127,6 +135,7 @@ async def test_what_is_plain_is_what_the_library_says(
     chosen = plain_context(file, context)
     if chosen is not None:
         assert chosen.namespace == kubeconfig.namespace_of(file, context)
+        assert chosen.name == kubeconfig.context_of(file, context)
 
 
 @pytest.mark.parametrize("user", [USERS[0], USERS[1], USERS[8], USERS[9], USERS[12]])
@@ -151,6 +160,53 @@ def test_a_client_shows_its_certificate(folder: Path) -> None:
     access = plain_access(str(written(folder, CLUSTERS[4], USERS[8])), None)
     assert access is not None
     assert access.tls.verify_mode is ssl.CERT_REQUIRED
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS[-3:])
+async def test_an_empty_authority_is_no_leave_to_trust_the_machines(
+    folder: Path, cluster: Any
+) -> None:
+    assert plain_access(str(written(folder, cluster, USERS[1])), None) is None
+
+
+@pytest.mark.parametrize("user", USERS[-3:])
+async def test_an_empty_certificate_is_no_leave_to_be_anonymous(folder: Path, user: Any) -> None:
+    assert plain_access(str(written(folder, CLUSTERS[4], user)), None) is None
+
+
+def test_a_pipe_is_left_to_the_library_because_it_can_be_read_once() -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as end:
+        with os.fdopen(writing, "wb") as start:
+            start.write(b"content")
+        assert plain_context(f"/dev/fd/{reading}", None) is None
+        assert end.read() == b"content"
+
+
+# `exec` is left to the library.
+@pytest.mark.parametrize("user", [USERS[1], USERS[7]])
+@pytest.mark.parametrize("context", [None, "x"])
+def test_the_current_context_has_a_name(folder: Path, user: Any, context: str | None) -> None:
+    file = written(folder, HTTPS, user)
+    assert client.lasting_context(kubeconfig=file, context=context) == "x"
+
+
+def test_a_context_that_is_not_there_has_none(folder: Path) -> None:
+    file = written(folder, HTTPS, USERS[1])
+    with pytest.raises(errors.Unconfigured, match="no context y"):
+        client.lasting_context(kubeconfig=file, context="y")
+
+
+def test_a_pod_has_no_context(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(in_cluster.HOST, "10.0.0.1")
+    assert client.lasting_context() is None
+
+
+def test_a_pipe_is_not_read_again() -> None:
+    reading, writing = os.pipe()
+    os.close(writing)
+    with os.fdopen(reading), pytest.raises(errors.Unconfigured, match="write it to a file"):
+        client.lasting_context(kubeconfig=Path(f"/dev/fd/{reading}"))
 
 
 def test_several_files_and_none_are_left_to_the_library(folder: Path) -> None:

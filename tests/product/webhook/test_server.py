@@ -2,24 +2,30 @@
 
 import asyncio
 import json
+import os
 import signal
 import socket
 import ssl
 from asyncio import sslproto
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import aiohttp
 import pytest
+import yaml
 
 from lab.kubeconfig import Server, write_token_kubeconfig
 from lab.ports import free_ports
+from mpijob_elastic.kube.errors import Unconfigured
 from tests.product.webhook.certificates.material import authority, leaf
 from tests.product.webhook.objects import body, launcher_pod
+from webhook.certificates.apart import RotationApart
+from webhook.certificates.messages import Order
 from webhook.listener import Limits
-from webhook.server import WebhookSettings, serve
+from webhook.server import WebhookSettings, running, serve
 
 NOW = datetime.now(UTC)
 CA = authority(now=NOW)
@@ -127,3 +133,52 @@ async def test_a_port_that_is_taken_is_named(settings: WebhookSettings) -> None:
         taken.listen()
         with pytest.raises(OSError, match=str(settings.port)):
             await serve(settings)
+
+
+async def switched(settings: WebhookSettings, monkeypatch: pytest.MonkeyPatch) -> str | None:
+    """Start a webhook, switch the context of its kubeconfig, and return the context for rotations."""
+    orders = list[Order]()
+
+    async def noted(self: RotationApart) -> None:
+        orders.append(self.order)
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(RotationApart, "run", noted)
+    assert settings.kubeconfig is not None
+    async with running(settings):
+        content = yaml.safe_load(settings.kubeconfig.read_text())
+        settings.kubeconfig.write_text(yaml.safe_dump({**content, "current-context": "other"}))
+        await asyncio.sleep(0)
+    return orders[0].context
+
+
+async def test_certificates_are_rotated_in_the_cluster_of_the_start(
+    settings: WebhookSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert settings.kubeconfig is not None
+    current = yaml.safe_load(settings.kubeconfig.read_text())["current-context"]
+    own = replace(settings, certificate_directory=None)
+    assert await switched(own, monkeypatch) == current
+
+
+@contextmanager
+def piped(text: str) -> Iterator[Path]:
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w") as start:
+        start.write(text)
+    with os.fdopen(reading):
+        yield Path(f"/dev/fd/{reading}")
+
+
+async def test_a_kubeconfig_that_can_be_read_once_is_for_a_webhook_that_reads_it_once(
+    settings: WebhookSettings,
+) -> None:
+    assert settings.kubeconfig is not None
+    text = settings.kubeconfig.read_text()
+    with piped(text) as file:
+        async with running(replace(settings, kubeconfig=file)):
+            pass
+    own = replace(settings, certificate_directory=None)
+    with piped(text) as file, pytest.raises(Unconfigured, match="write it to a file"):
+        async with running(replace(own, kubeconfig=file)):
+            pass

@@ -15,7 +15,7 @@ from mpijob_elastic.capabilities.autoscaling.facts import Autoscale, Scaling
 from mpijob_elastic.capabilities.history import QUIET, changes
 from mpijob_elastic.capabilities.history.changes import Sized
 from mpijob_elastic.decide import decide, ledger
-from mpijob_elastic.decide.actions import Note, TellUser, WriteConfig
+from mpijob_elastic.decide.actions import Note, TellUser, WriteConfig, is_late
 from mpijob_elastic.model import history
 from mpijob_elastic.model.history import Change
 from mpijob_elastic.model.job import JobView
@@ -57,7 +57,11 @@ class World:
 
     def look(self, *, dies: int = NEVER, loses: bool = False) -> int:
         """Carry out one plan; return before which later write the controller dies."""
+        wrote = False
         for action in decide(self.view, now=self.now).actions:
+            if wrote and is_late(action):
+                continue
+            wrote = True
             dies -= 1
             if dies != DIED or loses:
                 self._do(action)

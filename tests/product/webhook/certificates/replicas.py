@@ -21,7 +21,7 @@ from tests.doubles.direct import DirectClient, Sent
 from tests.product.webhook.certificates.material import HOST, NOON
 from webhook.certificates import pairs
 from webhook.certificates.decision import CertificatePolicy, Content
-from webhook.certificates.messages import Lifetimes, Timing
+from webhook.certificates.messages import Lifetimes, RotationNews, Timing
 from webhook.certificates.rotation import Clocks, Rotation
 from webhook.certificates.serving import Serving
 
@@ -135,6 +135,7 @@ class Replica:
 
     def __init__(self, world: World, *, timing: Timing = TIMING) -> None:
         self.serving = Serving()
+        self.told = list[RotationNews]()
         self.rotation = Rotation(
             client=DirectClient(world.answer),
             namespace=names.NAMESPACE,
@@ -142,6 +143,7 @@ class Replica:
             policy=CertificatePolicy(hosts=frozenset({HOST}), lifetimes=LIFETIMES),
             timing=timing,
             clocks=Clocks(wall=world.wall, monotonic=world.monotonic),
+            tell=self.told.append,
         )
         self._look: Coroutine[None, None, None] | None = None
 

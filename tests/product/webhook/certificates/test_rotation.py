@@ -128,6 +128,32 @@ def test_the_path_for_evictions_is_secret_the_same_for_all_and_changes_with_the_
     check(one.rotation.secret_path)
 
 
+def test_the_path_for_evictions_is_told_before_the_api_server_has_it(world: World) -> None:
+    """Told and not written is harmless: the path follows from the Secret, and the next look writes it."""
+    replica = Replica(world)
+    while ("PATCH", CONFIGURATIONS[0]) not in world.api.writes:
+        replica.advance()
+    secret_path = world.content().secret_path
+    assert [news.secret_path for news in replica.told] == [secret_path]
+    replica.stop()
+    again = Replica(world)
+    again.finish()
+    assert again.told[0].secret_path == secret_path
+
+
+async def test_each_look_is_told(world: World) -> None:
+    """So the webhook sees that the process is alive."""
+    replica = Replica(world, timing=Timing(look_every=0.0, settled=5.0))
+    world.read_only.add(CONFIGURATIONS[0])
+    rotating = asyncio.create_task(replica.rotation.run())
+    for looks in range(1, 4):
+        async with asyncio.timeout(10):
+            while len(replica.told) < 2 * looks:
+                await asyncio.sleep(0)
+    rotating.cancel()
+    assert len({news.secret_path for news in replica.told}) == 1
+
+
 def test_configurations_may_be_installed_later(world: World) -> None:
     configurations = {path: world.api.objects.pop(path) for path in CONFIGURATIONS}
     replica = Replica(world)
