@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from lab import companions
 from lab.api import Api
 from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.layout import Layout
-from lab.processes import end, new_log, spawn
+from lab.processes import end
 from lab.ranks import Ranks
 from mpijob_elastic import names
 
@@ -121,8 +122,9 @@ def _runs(pod: dict[str, Any]) -> bool:
 def standing_in(cluster: Cluster, *, ends: tuple[str, ...] = ()) -> Iterator[None]:
     """Be the drivers of all jobs for as long as the block lasts; see DriverStandIns."""
     command = [sys.executable, "-m", "lab.drivers", cluster.name, *ends]
-    log = new_log(Layout(cluster.state_dir).logs, "drivers")
-    process = spawn(command, log=log, environment={**os.environ, "PYTHONPATH": str(ROOT)})
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    layout = Layout(cluster.state_dir)
+    process, _ = companions.start(layout, "drivers", command, environment=environment)
     try:
         yield
     finally:

@@ -74,6 +74,12 @@ def test_the_product_is_typed_with_as_both_users(
     assert '[0]<stdout>:{"event": "step", ' in printed
     assert "mpijob.kubeflow.org/train scaled\n" in printed
     assert re.search(r"^ml +train +Running|^ml +train +Scaling", printed, re.MULTILINE), printed
+    status = typed("python -m lab status", environment)
+    assert [
+        name
+        for name in ("operator", "webhook", "controller", "drivers")
+        if f"\n  {name:<24}pid " not in status
+    ] == []
     product.send_signal(signal.SIGINT)
     product.wait(ENDS)
     lab = Layout(tmp_path / "mpijob-elastic" / "lab" / "default")
