@@ -189,6 +189,13 @@ def test_options_that_a_page_types_exist(page: Path) -> None:
     ] == []
 
 
+def test_commands_that_the_dashboard_offers_exist() -> None:
+    page = ROOT / "mpijob_elastic" / "cli" / "dashboard" / "page" / "job.js"
+    typed = [line.split() for line in re.findall(rf"`{names.PROGRAM} ([^`]+)`", page.read_text())]
+    assert {words[0] for words in typed} == {"explain", "watch", "scale", "logs"}
+    assert [option for words in typed for option in unknown_options(words)] == []
+
+
 def unknown_options(words: list[str]) -> list[str]:
     """Return the options that a command of ours does not have; what is no command of ours has all."""
     command = PROGRAM

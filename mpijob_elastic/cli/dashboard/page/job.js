@@ -44,9 +44,9 @@ export class JobView {
     this.commands = [
       `mpijob-elastic explain ${name} -n ${namespace}`,
       `mpijob-elastic watch ${name} -n ${namespace}`,
-      `kubectl -n ${namespace} scale mpijob/${name} --replicas=`,
+      `mpijob-elastic scale ${name} -n ${namespace} --replicas=`,
       `kubectl -n ${namespace} edit mpijob ${name}`,
-      `kubectl -n ${namespace} logs -f ${name}-launcher`,
+      `mpijob-elastic logs ${name} -n ${namespace} -f`,
     ];
   }
 
