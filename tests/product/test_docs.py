@@ -448,7 +448,7 @@ def test_the_first_pages_of_sources_and_site_do_not_repeat_each_other() -> None:
         "| train models | [Make a job elastic](docs/elastic-jobs.md)",
         "| run the cluster | [Install](docs/install.md)",
         "(docs/install.md#when-it-is-down)",
-        "(docs/records/performance.md#memory-by-steps)",
+        "(docs/records/performance.md#what-an-installation-takes)",
     ],
 )
 def test_the_first_screen_of_the_readme_leads_on(words: str) -> None:
