@@ -9,7 +9,7 @@ from mpijob_elastic.kube.writer import ApiWriter
 
 _DRY_RUN = {"dryRun": "All"}
 # A name that nobody gives to a job of their own.
-_NAME = "mpijob-elastic-question"
+NAME = "mpijob-elastic-question"
 
 
 async def is_answered(client: ApiWriter, namespace: str) -> bool:
@@ -34,6 +34,6 @@ def _bad_job() -> dict[str, Any]:
     return {
         "apiVersion": MPI_JOBS.api_version,
         "kind": MPI_JOBS.kind,
-        "metadata": {"name": _NAME, "annotations": {names.MIN_REPLICAS: "none"}},
+        "metadata": {"name": NAME, "annotations": {names.MIN_REPLICAS: "none"}},
         "spec": {"mpiReplicaSpecs": {"Launcher": replicas, "Worker": replicas}},
     }

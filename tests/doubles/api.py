@@ -30,6 +30,7 @@ from typing import Any, Self
 import jsonpatch
 from aiohttp import web
 
+from mpijob_elastic.install import webhook_call
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import JSON
 from mpijob_elastic.kube.writer import JSON_PATCH
@@ -88,7 +89,7 @@ class TinyApi:
     takes effect; may answer in the place of the store, or raise an `errors.ApiError`. warnings:
     sent with the answers to writes. selects: lists keep to their selectors. page: the most objects
     of a page whatever the client asks for. streams: serves the paths that end so (exec, for
-    example) over HTTP.
+    example) over HTTP. webhook: one of ours refuses the bad job by which a command asks for it.
     """
 
     def __init__(
@@ -100,6 +101,7 @@ class TinyApi:
         self.allows: Callable[[Object], bool] = lambda _: True
         self.hook: Callable[[Sent], object | None] = lambda _: None
         self.warnings: list[str] = []
+        self.webhook = True
         self.streams: dict[str, Callable[[web.Request], Any]] = {}
         self.revision = 100
         self._selects, self._page = selects, page
@@ -220,7 +222,10 @@ class TinyApi:
     def _post(self, sent: Sent) -> bytes:
         if sent.path.endswith("accessreviews"):
             return _json({"status": {"allowed": self.allows(sent.body["spec"])}})
-        path = f"{sent.path}/{sent.body['metadata']['name']}"
+        name = sent.body["metadata"]["name"]
+        if name == webhook_call.NAME and self.webhook:
+            raise refused(400, "BadRequest", 'admission webhook "mpijobs" denied the request')
+        path = f"{sent.path}/{name}"
         if path in self.objects:
             raise refused(409, "AlreadyExists", path)
         self.writes.append((sent.method, path))

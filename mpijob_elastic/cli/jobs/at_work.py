@@ -126,6 +126,23 @@ async def _answering(client: ApiWriter, working: AtWork, namespace: str) -> AtWo
     return AtWork(trouble=_unanswered(namespace), known=working.known, home=working.home)
 
 
+async def unanswered(client: ApiWriter, namespace: str) -> str:
+    """Return that no webhook answers for new jobs of the namespace, or "".
+
+    A controller alone is not enough for them: a launcher gets its host list when it is created.
+    """
+    try:
+        answers = await load(_CALL).is_answered(client, namespace)
+    except errors.KubeError:
+        return ""
+    if answers:
+        return ""
+    return (
+        f"no webhook of mpijob-elastic answers for namespace {namespace}, so an elastic job that "
+        "is created now starts without its host list"
+    )
+
+
 async def _covering(client: ApiWriter, working: AtWork, namespace: str) -> AtWork:
     """Return the same, or that the installation does not cover the namespace.
 

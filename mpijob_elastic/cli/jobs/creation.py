@@ -60,8 +60,9 @@ async def create(where: Where, body: Object, asked: Creation) -> Exit:
     async with reached(where) as (client, namespace):
         assert namespace is not None
         working = await at_work.check_change(client, namespace, now=time.time())
-        if working.trouble:
-            say(f"Warning: {working.trouble}; {working.advice}", err=True)
+        trouble = working.trouble or await at_work.unanswered(client, namespace)
+        if trouble:
+            say(f"Warning: {trouble}; {working.advice}", err=True)
         name = await _created(client, namespace, body, dry_run=asked.dry_run == "server")
         shown = {**body, "metadata": {**body["metadata"], "name": name}}
         _print(shown, asked, f"{name} -n {namespace}")

@@ -307,3 +307,27 @@ async def test_submit_warns_that_nobody_works_and_creates_the_job(
         assert await submit.submit(where, words, Creation()) == Exit.DONE
         assert MPI_JOBS.path("default", "fresh") in server.objects
     assert "Warning: mpijob-elastic is not installed in this cluster" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("answers", "words"),
+    [
+        pytest.param(True, "", id="it answers"),
+        pytest.param(
+            False,
+            "Warning: no webhook of mpijob-elastic answers for namespace default, so an elastic job "
+            "that is created now starts without its host list; `mpijob-elastic status` says more\n",
+            id="it does not",
+        ),
+    ],
+)
+async def test_submit_asks_for_the_webhook_too_because_the_launcher_needs_it(
+    answers: bool, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = submit.Words(name="fresh", image="i", command=["x"], env={}, data={}, np=1)
+    async with Server() as server:
+        server.webhook = answers
+        where = Where(kubeconfig=server.kubeconfig, namespace="default")
+        assert await submit.submit(where, asked, Creation()) == Exit.DONE
+        assert MPI_JOBS.path("default", "fresh") in server.objects
+    assert capsys.readouterr().err == words
