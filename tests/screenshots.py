@@ -60,8 +60,8 @@ async def renew(api: TinyApi) -> None:
         await asyncio.sleep(1)
 
 
-async def log(_request: web.Request) -> web.StreamResponse:
-    return web.Response(text=LOG)
+async def log(request: web.Request) -> web.StreamResponse:
+    return web.Response(text=LOG, status=400 if "previous" in request.query else 200)
 
 
 async def trains(asked: Asked) -> AsyncIterator[Message]:

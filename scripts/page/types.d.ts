@@ -138,7 +138,7 @@ interface JobRow {
   changed: boolean;
 }
 
-// Sizes from a time on; nothing but the time where they are unknown.
+// Sizes from a time on: without `ready` the page has not seen them, without `desired` nobody knows them.
 interface SizesPart {
   from: number;
   desired?: number | null;
@@ -168,6 +168,23 @@ interface LaneSpan extends LanePart {
   to: number;
 }
 
+interface SizesSpan extends SizesPart {
+  to: number;
+}
+
+interface SizeMark {
+  at: number;
+  words: string;
+}
+
+// The time that is shown, in milliseconds since the epoch.
+interface TimeAxis {
+  start: number;
+  now: number;
+  minutes: number;
+  x: (time: number) => number;
+}
+
 // Workers in one state on one node. key: of both.
 interface WorkersFold {
   key: string;
@@ -189,13 +206,15 @@ interface HistoryChange {
   stepsRepeated: number | null;
   ranksCut: number;
   note: string;
+  setsSize: boolean;
 }
 
-// The last lines of a launcher; all is empty while there is none.
+// The last lines of a launcher, and those of its container before a restart; all is empty while there is no launcher.
 interface LogReport {
   pod: string;
   uid: string;
   lines: string[];
+  before: string[];
   error?: string;
 }
 

@@ -142,7 +142,9 @@ async def test_programs_get_all_of_it(
         "stepsRepeated": 12,
         "ranksCut": 0,
         "note": "",
+        "setsSize": True,
     }
+    assert [change["setsSize"] for change in found["changes"]] == [True, False, True]
 
 
 @pytest.mark.parametrize(
@@ -168,7 +170,8 @@ async def test_a_change_of_which_nobody_knows_who_made_it_names_nobody(
     line = (await told(tmp_path, capsys, answers(change))).splitlines()[1]
     assert line.split()[1:4] == ["user", "-", "2→3"]
     found = json.loads(await told(tmp_path, capsys, answers(change), "json"))
-    assert found["changes"][0]["by"] == ""
+    [only] = found["changes"]
+    assert (only["by"], only["setsSize"]) == ("", True)
 
 
 async def test_an_unknown_job_is_named_with_those_that_are_there(tmp_path: Path) -> None:

@@ -80,6 +80,9 @@ export function keep(parent, items, key, make, fill) {
   refocus();
 }
 
+/** @param {number} value */
+export const percent = (value) => `${value.toFixed(2)}%`;
+
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
 export const at = (time) => clock.format(new Date(time));
