@@ -6,6 +6,7 @@ first-contentful-paint, and until the workers are painted.
 """
 
 import asyncio
+import logging
 import os
 import sys
 import time
@@ -67,7 +68,7 @@ def spent(process: int) -> float:
 
 
 async def busy(tools: CDPSession) -> float:
-    """Return the CPU time of the page's main thread, in milliseconds."""
+    """Return the CPU time of the page's main thread since the navigation, in milliseconds."""
     metrics: list[dict[str, Any]] = (await tools.send("Performance.getMetrics"))["metrics"]
     return next(1000 * one["value"] for one in metrics if one["name"] == "TaskDuration")
 
@@ -76,13 +77,17 @@ async def painted(page: Page, tools: CDPSession, process: int, size: int) -> Pai
     """Open the page of the job with so many workers anew."""
     await page.evaluate("name => { location.hash = name; }", f"#/{NAMESPACE}/of-{size}")
     await page.wait_for_timeout(700)
-    before = await busy(tools), spent(process), 1000 * time.process_time()
+    server, api = spent(process), 1000 * time.process_time()
     await page.reload()
     times = await page.wait_for_function(TIMES, polling=10)
-    after = await busy(tools), spent(process), 1000 * time.process_time()
     first, workers = await times.json_value()
-    used = [late - early for early, late in zip(before, after, strict=True)]
-    return Paint(first, workers, *used)
+    return Paint(
+        first=first,
+        workers=workers,
+        page=await busy(tools),
+        server=spent(process) - server,
+        api=1000 * time.process_time() - api,
+    )
 
 
 async def measure(page: Page, process: int, rounds: int) -> dict[int, list[Paint]]:
@@ -99,6 +104,7 @@ async def measure(page: Page, process: int, rounds: int) -> dict[int, list[Paint
 
 async def main(rounds: int) -> None:
     """Start everything, measure, and end everything."""
+    logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)  # a reload ends watches
     load = os.getloadavg()[0]
     async with TinyApi(selects=True, bookmark_every=5.0) as api:
         api.put("/version", {})

@@ -146,6 +146,7 @@ async def of_job(
     """
     namespace, name = key
     first = await fetch_job(client, namespace, name)
+    channel.put("report", report.shown(first, now=time.time()))  # before the watches have listed
     selection = Selection(namespace=namespace, job=name)
     async with (
         Live(client, selection, with_role=first.role_readable) as live,

@@ -191,12 +191,7 @@ export class Lanes {
       { className: "fold" },
       el("th", { scope: "row" }, button),
       el("td", { className: "muted mono" }),
-      el(
-        "td",
-        { className: "now" },
-        el("span", { className: "state" }),
-        el("span", { className: "muted" }),
-      ),
+      stateCell(),
     );
   }
 
@@ -211,7 +206,7 @@ export class Lanes {
     text(head.firstChild, `${open ? "−" : "+"} ${some}`);
     head.firstChild.setAttribute("aria-expanded", `${open}`);
     text(middle, names.length > 1 ? `${names[0]} … ${names.at(-1)}` : names[0]);
-    if (end.firstChild.textContent !== of) end.firstChild.replaceChildren(icon(iconOf(of), of), of);
+    tellState(end, of, of);
     text(end.lastChild, node);
   }
 
@@ -222,12 +217,7 @@ export class Lanes {
       {},
       el("th", { scope: "row", className: "mono" }, el("span", {}, name), el("small", {})),
       el("td", {}, lane),
-      el(
-        "td",
-        { className: "now" },
-        el("span", { className: "state" }),
-        el("span", { className: "muted" }),
-      ),
+      stateCell(),
     );
   }
 
@@ -244,9 +234,7 @@ export class Lanes {
         .join("; "),
     );
     const of = stateOf(worker);
-    const word = this.word(name, of);
-    if (end.firstChild.textContent !== word)
-      end.firstChild.replaceChildren(icon(iconOf(of), of), word);
+    tellState(end, of, this.word(name, of));
     const left = worker?.draining?.until
       ? `${Math.max(0, Math.round((Date.parse(worker.draining.until) - this.axis.now) / 1000))}s left`
       : "";
@@ -378,8 +366,29 @@ function axis(start, now, minutes) {
 
 const index = (name) => Number(name.split("-").at(-1));
 
+const stateCell = () =>
+  el(
+    "td",
+    { className: "now" },
+    el("span", { className: "state" }),
+    el("span", { className: "muted" }),
+  );
+
+/**
+ * @param {any} cell
+ * @param {string} of
+ * @param {string} word
+ */
+function tellState(cell, of, word) {
+  const state = cell.firstChild;
+  if (state.textContent !== word) state.replaceChildren(icon(iconOf(of), of), word);
+}
+
 /** @param {string} of */
-const iconOf = (of) => (KINDS[of] ? (of === "ended" ? "failed" : of) : "missing");
+function iconOf(of) {
+  if (of === "ended") return "failed";
+  return KINDS[of] ? of : "missing";
+}
 
 /**
  * @param {string} name the class of the sample
