@@ -128,7 +128,7 @@ async def test_the_chart_has_the_sizes_that_the_history_knows(api: TinyApi) -> N
 
 
 async def test_sizes_before_the_oldest_known_change_are_not_known(api: TinyApi) -> None:
-    told(api, *(asked(200.0 - number, 2 + number % 2, 3 - number % 2) for number in range(30)))
+    told(api, *(asked(90.0 - number, 2 + number % 2, 3 - number % 2) for number in range(30)))
     async with served(api) as address, opened(f"{address}/#token={TOKEN}&job=ml/train") as page:
         await expect(page.locator("svg.size text.mark")).to_have_count(30)
         await expect(page.locator("svg.size .k-unknown")).to_have_count(1)
