@@ -156,6 +156,7 @@ async def of_job(
         for work in (
             _check(client, channel),
             shown.explain(),
+            shown.read_history(),
             shown.read_log(),
             shown.follow_events(),
             shown.follow_training(training),
@@ -170,7 +171,8 @@ class _ShownJob:
 
     def __init__(self, client: ApiReader, live: Live, key: Key, channel: Channel) -> None:
         self._client, self._live, self._key, self._channel = client, live, key, channel
-        self._changed = asyncio.Event()
+        #: Set by each report: there is something new to explain, and maybe in the history.
+        self._unexplained, self._unread = asyncio.Event(), asyncio.Event()
         #: The outcome of the last reads beside the watches, None before the first.
         self._asked: Evidence | None = None
         self._look_again = 0.0
@@ -190,7 +192,8 @@ class _ShownJob:
                 changed = [self._key]
             if self._key in changed:
                 self._show()
-                self._changed.set()
+                self._unexplained.set()
+                self._unread.set()
 
     def _show(self) -> None:
         snapshot, now = self._live.snapshot(self._key), time.time()
@@ -203,7 +206,7 @@ class _ShownJob:
     async def explain(self) -> NoReturn:
         """Read what an explanation needs beside the watches, after each report."""
         while True:
-            self._changed.clear()
+            self._unexplained.clear()
             if snapshot := self._live.snapshot(self._key):
                 try:
                     self._asked = await explain.ask(
@@ -212,10 +215,17 @@ class _ShownJob:
                 except errors.KubeError as error:
                     self._channel.put("lost", rights.in_words(error))
                 self._show()
-                with suppress(errors.KubeError):
-                    self._channel.put("history", await history.read(self._client, *self._key))
             await asyncio.sleep(APART)
-            await self._changed.wait()
+            await self._unexplained.wait()
+
+    async def read_history(self) -> NoReturn:
+        """Send the history after each report, without waiting for the looks of an explanation."""
+        while True:
+            self._unread.clear()
+            with suppress(errors.KubeError):
+                self._channel.put("history", await history.read(self._client, *self._key))
+            await asyncio.sleep(APART)
+            await self._unread.wait()
 
     async def _look(self, view: JobView) -> tuple[Looks, tuple[Exec, ...]]:
         """Return the outcome of a look by exec, at most LOOK_AGAIN seconds old."""

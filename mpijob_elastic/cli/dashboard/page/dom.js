@@ -80,6 +80,10 @@ export function keep(parent, items, key, make, fill) {
   refocus();
 }
 
+// Return words with a full stop, unless they end a sentence already.
+/** @param {string} words */
+export const sentence = (words) => words.replace(/[^.?!]$/, "$&.");
+
 /** @param {number} value */
 export const percent = (value) => `${value.toFixed(2)}%`;
 

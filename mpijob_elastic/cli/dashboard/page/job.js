@@ -2,7 +2,7 @@
 // The page of one job: a sentence on top, then size and workers over time, the next steps, history.
 
 import { Changes } from "./changes.js";
-import { age, command, el, find, gpus, icon, keep, text, when } from "./dom.js";
+import { age, command, el, find, gpus, icon, keep, sentence, text, when } from "./dom.js";
 import { icons } from "./jobs.js";
 import { Lanes } from "./lanes.js";
 import { recordOf } from "./record.js";
@@ -86,7 +86,7 @@ export class JobView {
       return;
     }
     this.main.dataset.absent = "";
-    text(find(".sentence", this.main), words.replace(/\.?$/, "."));
+    text(find(".sentence", this.main), sentence(words.replace(/^no /, "There is no ")));
   }
 
   live() {
@@ -186,7 +186,7 @@ export class JobView {
       { className: `level-${first.level}` },
       icon(shape),
       el("b", {}, word),
-      el("span", {}, el("span", {}, `${first.says}.`.replace("..", "."))),
+      el("span", {}, el("span", {}, sentence(first.says))),
     );
     if (same.length)
       item.lastChild.append(

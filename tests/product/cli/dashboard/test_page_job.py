@@ -42,8 +42,9 @@ async def page(api: TinyApi) -> AsyncIterator[Page]:
 async def test_a_job_that_does_not_exist_is_one_sentence(api: TinyApi) -> None:
     async with served(api) as address, opened(f"{address}/#token={TOKEN}&job=ml/trian") as page:
         heading = page.get_by_role("heading", level=1)
-        await expect(heading).to_contain_text("no MPIJob trian")
-        await expect(heading).to_contain_text("train")
+        await expect(heading).to_have_text(
+            "There is no MPIJob trian in namespace ml; did you mean train?"
+        )
         await expect(page.locator("main > :visible")).to_have_count(1)
         await expect(page.get_by_role("alert")).to_be_hidden()
         await page.get_by_role("link", name="Jobs").click()
@@ -133,6 +134,21 @@ async def test_sizes_before_the_oldest_known_change_are_not_known(api: TinyApi) 
         await expect(page.locator("svg.size text.mark")).to_have_count(30)
         await expect(page.locator("svg.size .k-unknown")).to_have_count(1)
         await expect(page.locator("svg.size")).to_contain_text("not known")
+
+
+async def test_the_history_comes_before_the_looks_into_the_pods(api: TinyApi) -> None:
+    answers = asyncio.Event()
+
+    async def look(_request: web.Request) -> web.StreamResponse:
+        await answers.wait()
+        return web.Response(status=500)
+
+    api.streams["/exec"] = look
+    told(api, asked(60.0, 2, 3))
+    async with served(api) as address, opened(f"{address}/#token={TOKEN}&job=ml/train") as page:
+        await expect(page.locator("svg.size .k-unknown")).to_have_count(0)
+        await expect(page.get_by_role("heading", level=1)).to_contain_text("Looking into its pods")
+        answers.set()
 
 
 async def test_a_change_has_one_mark_although_its_list_came_later(api: TinyApi) -> None:
