@@ -177,11 +177,12 @@ interface SizeMark {
   words: string;
 }
 
-// The time that is shown, in milliseconds since the epoch.
+// The time that is shown, in milliseconds since the epoch. wide: its pixels.
 interface TimeAxis {
   start: number;
   now: number;
   minutes: number;
+  wide: number;
   x: (time: number) => number;
 }
 
@@ -193,20 +194,24 @@ interface WorkersFold {
   node: string;
 }
 
-// A change of the size that the history knows.
-interface HistoryChange {
+// A change of the size. setsSize: false if it is a loss, which leaves the size that is asked for.
+interface SizeChange {
   when: string;
-  cause: string;
-  by: string;
   from: number;
   to: number;
+  setsSize: boolean;
+}
+
+// A change of the size that the history knows.
+interface HistoryChange extends SizeChange {
+  cause: string;
+  by: string;
   listedAfter: number | null;
   trainedAfter: number | null;
   secondsLost: number | null;
   stepsRepeated: number | null;
   ranksCut: number;
   note: string;
-  setsSize: boolean;
 }
 
 // The last lines of a launcher, and those of its container before a restart; all is empty while there is no launcher.

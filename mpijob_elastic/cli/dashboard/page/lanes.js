@@ -1,6 +1,6 @@
 // @ts-check
 // One time axis: sizes as steps, changes as marks, a lane for each worker. Positions are in per
-// cent, so no element has to be measured.
+// cent, so no element has to be measured before it is drawn.
 
 import { at, el, find, icon, keep, percent, set, svg, text } from "./dom.js";
 import { folds, MOST_LANES } from "./folds.js";
@@ -39,6 +39,7 @@ export class Lanes {
   findings;
   /** @type {TimeAxis} */
   axis;
+  wide = 600;
 
   /**
    * @param {any} panel
@@ -53,6 +54,7 @@ export class Lanes {
     this.seek.addEventListener("input", () => this.draw(Date.now()));
     this.size = svg("svg", { class: "size", role: "img" });
     this.numbers = el("dl");
+    new ResizeObserver(([entry]) => this.resize(entry.contentRect.width)).observe(this.size);
     this.body.append(
       el(
         "tr",
@@ -99,10 +101,16 @@ export class Lanes {
     this.draw(Date.now());
   }
 
+  /** @param {number} wide */
+  resize(wide) {
+    this.wide = wide;
+    this.draw(Date.now());
+  }
+
   draw(now) {
     if (!this.report) return;
     const start = Math.max(now - this.minutes * 60_000, Math.min(now - 60_000, this.record.start));
-    this.axis = axis(start, now, this.minutes);
+    this.axis = axis(start, now, this.minutes, this.wide);
     const of = new Map(this.report.workers.map((worker) => [worker.name, worker]));
     const names = [...this.record.lanes]
       .filter(([name, lane]) => of.has(name) || (lane.at(-1)?.from ?? 0) > start)
@@ -352,16 +360,11 @@ export class Lanes {
   }
 }
 
-/**
- * @param {number} start
- * @param {number} now
- * @param {number} minutes
- * @returns {TimeAxis}
- */
-function axis(start, now, minutes) {
+/** @type {(start: number, now: number, minutes: number, wide: number) => TimeAxis} */
+function axis(start, now, minutes, wide) {
   /** @param {number} time */
   const x = (time) => Math.min(100, Math.max(0, ((time - start) / (now - start)) * 100));
-  return { start, now, minutes, x };
+  return { start, now, minutes, wide, x };
 }
 
 const index = (name) => Number(name.split("-").at(-1));

@@ -29,8 +29,8 @@ class Record {
   pods = new Map();
   /** @type {HistoryChange[]} the changes that the history knows, the oldest first */
   changes = [];
-  /** @type {ScaleReport | null} the last change, which tells of the past until the history comes */
-  lastScale = null;
+  /** @type {SizeChange[]} the last change of each report: all that is known until the history comes */
+  lastScales = [];
   /** @type {SpentPart[]} */
   spent = [];
   /** True until the page sees GPU-seconds again after a time in which it saw none. */
@@ -62,7 +62,7 @@ class Record {
     }
     for (const [name, lane] of this.lanes)
       if (!here.has(name) && lane.at(-1)?.kind !== "gone") push(lane, { from: now, kind: "gone" });
-    this.lastScale = report.lastScale;
+    this.noteScale(report.lastScale);
     this.open = true;
     this.forget(now - KEPT);
   }
@@ -79,22 +79,24 @@ class Record {
     );
   }
 
+  get allChanges() {
+    return this.changes.length ? this.changes : this.lastScales;
+  }
+
   /** @returns {SizeMark[]} the changes of size, the oldest first */
   get marks() {
-    const { changes, lastScale } = this;
-    if (changes.length || !lastScale)
-      return changes.map(({ when, from, to }) => mark(when, from, to));
-    return [mark(lastScale.at, lastScale.before, lastScale.after)];
+    return this.allChanges.map(({ when, from, to }) => ({
+      at: Date.parse(when),
+      words: `${from}→${to}`,
+    }));
   }
 
   /** @returns {SizesPart[]} the sizes that the history knows */
   get toldSizes() {
-    const { lastScale } = this;
-    const asked = this.changes.filter((change) => change.setsSize);
+    const asked = this.allChanges.filter((change) => change.setsSize);
     const told = asked.map(({ when, to }) => ({ from: Date.parse(when), desired: to }));
-    if (!asked.length && lastScale)
-      return [{ from: Date.parse(lastScale.at), desired: lastScale.after }];
-    if (!asked.length || this.changes.length >= SURELY_WHOLE) return told;
+    const isWhole = this.changes.length > 0 && this.changes.length < SURELY_WHOLE;
+    if (!asked.length || !isWhole) return told;
     return [{ from: this.created, desired: asked[0].from }, ...told];
   }
 
@@ -113,6 +115,13 @@ class Record {
   /** @param {HistoryChange[]} changes in the order of their record */
   remember(changes) {
     this.changes = changes.toSorted((one, other) => Date.parse(one.when) - Date.parse(other.when));
+    if (changes.length) this.lastScales = [];
+  }
+
+  /** @param {ScaleReport | null} scale */
+  noteScale(scale) {
+    if (!scale || this.lastScales.at(-1)?.when === scale.at) return;
+    this.lastScales.push({ when: scale.at, from: scale.before, to: scale.after, setsSize: true });
   }
 
   /**
@@ -146,9 +155,6 @@ class Record {
       if (lane.length === 1 && lane[0].kind === "gone") this.lanes.delete(name);
   }
 }
-
-/** @type {(time: string, before: number, after: number) => SizeMark} */
-const mark = (time, before, after) => ({ at: Date.parse(time), words: `${before}→${after}` });
 
 /**
  * Return the parts of a time.

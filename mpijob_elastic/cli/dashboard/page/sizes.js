@@ -1,6 +1,5 @@
 // @ts-check
-// The sizes of a job as steps over time, with a mark for each change. Positions are in per cent, so
-// no element has to be measured.
+// The sizes of a job as steps over time, with a mark for each change. Positions are in per cent.
 
 import { at, percent, set, svg } from "./dom.js";
 
@@ -9,9 +8,10 @@ const TICKS = { 5: 60_000, 30: 300_000, 120: 1_200_000 };
 // The lines are drawn between these heights, below the marks and above the times.
 const TOP = 18;
 const HEIGHT = 100;
-// Words beside the edge are not centred, and marks nearer than this share the words of the last.
+// Words beside the edge are not centred.
 const EDGE = 5;
-const NEAR = 8;
+// A mark whose next is nearer than its words are wide, at so many pixels for a letter, has none.
+const LETTER = 8;
 // Per cent of the width in which "not known" has room.
 const ROOM = 30;
 const short = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
@@ -118,11 +118,12 @@ function lines(spans, { x }) {
  * @param {SizeMark | undefined} next
  * @param {TimeAxis} axis
  */
-function marked(mark, next, { x }) {
+function marked(mark, next, { wide, x }) {
   const place = x(mark.at);
   const line = { x1: percent(place), x2: percent(place), y1: TOP - 4, y2: TOP + HEIGHT };
   const words = { x: percent(place), y: TOP - 7, "text-anchor": anchor(place) };
-  const isNear = next && x(next.at) - place < NEAR;
+  const room = 100 * ((mark.words.length * LETTER) / wide);
+  const isNear = next && x(next.at) - place < room;
   return [
     svg("line", { class: "mark", ...line }),
     svg("text", { class: "mark", ...words }, isNear ? "" : mark.words),

@@ -128,6 +128,20 @@ async def test_the_chart_has_the_sizes_that_the_history_knows(api: TinyApi) -> N
         assert [begin for _, begin in found] == pytest.approx([0.0, 20.0, 80.0], abs=6.0)
 
 
+async def test_the_words_of_marks_keep_apart_on_a_narrow_screen(api: TinyApi) -> None:
+    put_job(api, "train", size=300)
+    told(api, asked(240.0, 100, 200), asked(205.0, 200, 400), asked(60.0, 400, 303))
+    narrow = {"viewport": {"width": 400, "height": 800}}
+    async with (
+        served(api) as address,
+        opened(f"{address}/#token={TOKEN}&job=ml/train", **narrow) as page,
+    ):
+        marks = page.locator("svg.size text.mark")
+        await expect(marks).to_have_text(["", "200→400", "400→303"])
+        await page.set_viewport_size({"width": 1200, "height": 800})
+        await expect(marks).to_have_text(["100→200", "200→400", "400→303"])
+
+
 async def test_sizes_before_the_oldest_known_change_are_not_known(api: TinyApi) -> None:
     told(api, *(asked(90.0 - number, 2 + number % 2, 3 - number % 2) for number in range(30)))
     async with served(api) as address, opened(f"{address}/#token={TOKEN}&job=ml/train") as page:
