@@ -70,7 +70,8 @@ def spent(process: int) -> float:
 async def busy(tools: CDPSession) -> float:
     """Return the CPU time of the page's main thread since the navigation, in milliseconds."""
     metrics: list[dict[str, Any]] = (await tools.send("Performance.getMetrics"))["metrics"]
-    return next(1000 * one["value"] for one in metrics if one["name"] == "TaskDuration")
+    seconds: float = next(one["value"] for one in metrics if one["name"] == "TaskDuration")
+    return 1000 * seconds
 
 
 async def painted(page: Page, tools: CDPSession, process: int, size: int) -> Paint:
