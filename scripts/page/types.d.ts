@@ -138,7 +138,7 @@ interface JobRow {
   changed: boolean;
 }
 
-// Sizes from a time on; nothing but the time where they are unknown.
+// Sizes from a time on: without `ready` the page has not seen them, without `desired` nobody knows them.
 interface SizesPart {
   from: number;
   desired?: number | null;
@@ -168,6 +168,24 @@ interface LaneSpan extends LanePart {
   to: number;
 }
 
+interface SizesSpan extends SizesPart {
+  to: number;
+}
+
+interface SizeMark {
+  at: number;
+  words: string;
+}
+
+// The time that is shown, in milliseconds since the epoch. wide: its pixels.
+interface TimeAxis {
+  start: number;
+  now: number;
+  minutes: number;
+  wide: number;
+  x: (time: number) => number;
+}
+
 // Workers in one state on one node. key: of both.
 interface WorkersFold {
   key: string;
@@ -176,13 +194,18 @@ interface WorkersFold {
   node: string;
 }
 
-// A change of the size that the history knows.
-interface HistoryChange {
+// A change of the size. setsSize: false if it is a loss, which leaves the size that is asked for.
+interface SizeChange {
   when: string;
-  cause: string;
-  by: string;
   from: number;
   to: number;
+  setsSize: boolean;
+}
+
+// A change of the size that the history knows.
+interface HistoryChange extends SizeChange {
+  cause: string;
+  by: string;
   listedAfter: number | null;
   trainedAfter: number | null;
   secondsLost: number | null;
@@ -191,11 +214,12 @@ interface HistoryChange {
   note: string;
 }
 
-// The last lines of a launcher; all is empty while there is none.
+// The last lines of a launcher, and those of its container before a restart; all is empty while there is no launcher.
 interface LogReport {
   pod: string;
   uid: string;
   lines: string[];
+  before: string[];
   error?: string;
 }
 

@@ -5,7 +5,6 @@ the change would do. The change is made once a second request brings these words
 hold.
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Literal
@@ -15,12 +14,11 @@ from aiohttp import web
 
 from mpijob_elastic import names
 from mpijob_elastic.cli.dashboard.streams import Channel
-from mpijob_elastic.cli.jobs import at_work, write_change
-from mpijob_elastic.cli.jobs.at_work import Leader
+from mpijob_elastic.cli.jobs import write_change
+from mpijob_elastic.cli.jobs.at_work import AtWork, Leader
 from mpijob_elastic.cli.jobs.live import Key
 from mpijob_elastic.cli.jobs.size_request import SizeRequest, resuming, sized, suspending
 from mpijob_elastic.cli.jobs.write_change import Decide, Patience
-from mpijob_elastic.install import Refused
 from mpijob_elastic.install.server import check_rights
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
@@ -32,8 +30,6 @@ from mpijob_elastic.model.job import JobView
 
 # Waits as long as a command does by default.
 PATIENCE = Patience(wait=True, seconds=600.0, look=True)
-# So many workers that leave are named.
-NAMED = 5
 # The most bytes of a request.
 LARGEST = 4096
 _DECIDE: Mapping[str, Callable[[int], Decide]] = {
@@ -81,11 +77,7 @@ def foretold(asked: PostedChange, view: JobView) -> str:
     leaving = [names.worker(view.name, index) for index in _leaving(asked, view)]
     if not leaving:
         return ""
-    named = leaving[:NAMED]
-    if more := len(leaving) - len(named):
-        named.append(f"{more} more")
-    limit = phrases.duration(view.facts.policy.drain_timeout)
-    who = phrases.listed(named)
+    who, limit = phrases.listed(leaving), phrases.duration(view.facts.policy.drain_timeout)
     if len(leaving) == 1:
         return f"{who} leaves: it drains for at most {limit}, and then is deleted."
     return f"{who} leave: they drain for at most {limit}, and then are deleted."
@@ -93,28 +85,35 @@ def foretold(asked: PostedChange, view: JobView) -> str:
 
 def _leaving(asked: PostedChange, view: JobView) -> Sequence[int]:
     """Return the indices of the workers that leave, the last first."""
-    wanted = sorted(view.wanted, reverse=True)
-    if asked.change == "suspend":
-        return wanted
-    if asked.change == "park":
-        return [index for index in wanted if index == asked.number]
-    if asked.change == "scale":
-        return wanted[: max(0, len(wanted) - asked.number)]
-    return ()
+    wanted = list(view.wanted)
+    staying = {
+        "scale": wanted[: asked.number],
+        "park": [index for index in wanted if index != asked.number],
+        "suspend": [],
+    }.get(asked.change, wanted)
+    there = {worker.index for worker in view.workers}
+    return sorted(there.intersection(wanted).difference(staying), reverse=True)
+
+
+def _warned(working: AtWork, words: str) -> str:
+    """Return the words about a change, after a warning if nobody carries it out now."""
+    if not working.trouble:
+        return words
+    trouble = working.trouble[:1].upper() + working.trouble[1:]
+    return f"{trouble}; {working.advice}. {words}".strip()
 
 
 async def make(client: ApiWriter, key: Key, asked: PostedChange, channel: Channel) -> None:
     """Send what a change would do; or, once confirmed, make the change and send its progress.
 
-    Nothing is tried or made where mpijob-elastic is not installed. Raises `errors.KubeError`.
+    Raises Refused where nobody would ever carry it out, or where the change is impossible, and
+    other `errors.KubeError`.
     """
-    working = await at_work.check_change(client, key[0], now=time.time())
-    if not working.installed:
-        raise Refused(f"{working.trouble}; {working.advice}")
+    working = await write_change.refuse_uninstalled(client, key[0])
     decide = _DECIDE[asked.change](asked.number)
     if not asked.confirmed:
         snapshot, found = await write_change.written(client, *key, decide, dry_run=True)
-        channel.put("foretold", foretold(asked, snapshot.view))
+        channel.put("foretold", _warned(working, foretold(asked, snapshot.view)))
         channel.put("asks" if found.patch else "says", found.says)
         return
     agreed = write_change.agreed(decide, asked.confirmed, since="you were asked")

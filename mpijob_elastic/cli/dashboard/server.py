@@ -163,9 +163,13 @@ def _key(request: web.Request) -> Key:
 
 
 async def _shown(client: ApiReader, key: Key, channel: Channel, trainings: Trainings) -> None:
-    channel.put("may", await post.may(client, key))
-    with trainings.shared(key) as training:
-        await streams.of_job(client, key, channel, training)
+    async def tell_rights() -> None:
+        channel.put("may", await post.may(client, key))
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(tell_rights())
+        with trainings.shared(key) as training:
+            await streams.of_job(client, key, channel, training)
 
 
 async def _secure(_request: web.Request, response: web.StreamResponse) -> None:

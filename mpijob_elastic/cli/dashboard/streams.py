@@ -7,7 +7,7 @@ for the job that is shown.
 import asyncio
 import re
 import time
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import suppress
 from random import Random
 from typing import NoReturn
@@ -29,6 +29,7 @@ from mpijob_elastic.kube.resources import EVENTS, PODS
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Exec
+from mpijob_elastic.model.pod import Launcher
 
 # Seconds after which an empty line shows that a stream lives.
 HEARTBEAT = 2.0
@@ -48,6 +49,7 @@ CHECK = Timeouts(attempt=4.0, throttled=0.0)
 MOST_EVENTS = 30
 # The most lines and bytes of the log that are shown.
 LOG = {"tailLines": "200", "limitBytes": "65536"}
+NO_LOG: Mapping[str, object] = {"pod": "", "uid": "", "lines": [], "before": []}
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _NOT_YET = Look(error=f"exec looks into it within {LOOK_AGAIN:.0f} s")
 
@@ -144,6 +146,7 @@ async def of_job(
     """
     namespace, name = key
     first = await fetch_job(client, namespace, name)
+    channel.put("report", report.shown(first, now=time.time()))  # before the watches have listed
     selection = Selection(namespace=namespace, job=name)
     async with (
         Live(client, selection, with_role=first.role_readable) as live,
@@ -153,6 +156,7 @@ async def of_job(
         for work in (
             _check(client, channel),
             shown.explain(),
+            shown.read_history(),
             shown.read_log(),
             shown.follow_events(),
             shown.follow_training(training),
@@ -167,12 +171,16 @@ class _ShownJob:
 
     def __init__(self, client: ApiReader, live: Live, key: Key, channel: Channel) -> None:
         self._client, self._live, self._key, self._channel = client, live, key, channel
-        self._changed = asyncio.Event()
+        #: Set by each report: there is something new to explain, and maybe in the history.
+        self._unexplained, self._unread = asyncio.Event(), asyncio.Event()
         #: The outcome of the last reads beside the watches, None before the first.
         self._asked: Evidence | None = None
         self._look_again = 0.0
         self._looked: tuple[Looks, tuple[Exec, ...]] = ({}, ())
         self._uids: dict[str, str] = {}
+        #: The pod and the start of the launcher's container whose log before a restart was read.
+        self._restarted: tuple[str, float | None] | None = None
+        self._before: list[str] = []
 
     async def follow(self) -> NoReturn:
         """Send the report after each change, and every AGAIN seconds, because deadlines pass."""
@@ -184,7 +192,8 @@ class _ShownJob:
                 changed = [self._key]
             if self._key in changed:
                 self._show()
-                self._changed.set()
+                self._unexplained.set()
+                self._unread.set()
 
     def _show(self) -> None:
         snapshot, now = self._live.snapshot(self._key), time.time()
@@ -197,7 +206,7 @@ class _ShownJob:
     async def explain(self) -> NoReturn:
         """Read what an explanation needs beside the watches, after each report."""
         while True:
-            self._changed.clear()
+            self._unexplained.clear()
             if snapshot := self._live.snapshot(self._key):
                 try:
                     self._asked = await explain.ask(
@@ -206,10 +215,17 @@ class _ShownJob:
                 except errors.KubeError as error:
                     self._channel.put("lost", rights.in_words(error))
                 self._show()
-                with suppress(errors.KubeError):
-                    self._channel.put("history", await history.read(self._client, *self._key))
             await asyncio.sleep(APART)
-            await self._changed.wait()
+            await self._unexplained.wait()
+
+    async def read_history(self) -> NoReturn:
+        """Send the history after each report, without waiting for the looks of an explanation."""
+        while True:
+            self._unread.clear()
+            with suppress(errors.KubeError):
+                self._channel.put("history", await history.read(self._client, *self._key))
+            await asyncio.sleep(APART)
+            await self._unread.wait()
 
     async def _look(self, view: JobView) -> tuple[Looks, tuple[Exec, ...]]:
         """Return the outcome of a look by exec, at most LOOK_AGAIN seconds old."""
@@ -236,20 +252,37 @@ class _ShownJob:
         while True:
             snapshot = self._live.snapshot(self._key)
             pod = snapshot.view.launcher if snapshot else None
-            log: dict[str, object] = {"pod": "", "uid": "", "lines": []}
-            if pod:
-                log |= {"pod": pod.ref.name, "uid": pod.ref.uid}
-                path = PODS.path(self._key[0], pod.ref.name, "log")
-                containers = [pod.facts.default_container, *pod.facts.containers]
-                query = {**LOG, "container": next(filter(None, containers), "")}
-                try:
-                    raw = await self._client.get(path, query=query, limits=CHECK)
-                    log["lines"] = _COLOURS.sub("", raw.decode(errors="replace")).splitlines()
-                except errors.KubeError as error:
-                    message = getattr(error, "message", str(error))
-                    log["error"] = rights.lacking(error) or message
-            self._channel.put("log", log)
+            self._channel.put("log", await self._log(pod) if pod else NO_LOG)
             await asyncio.sleep(AGAIN)
+
+    async def _log(self, pod: Launcher) -> Mapping[str, object]:
+        log = {**NO_LOG, "pod": pod.ref.name, "uid": pod.ref.uid}
+        try:
+            log["lines"] = await self._lines(pod, LOG)
+            log["before"] = await self._lines_before(pod)
+        except errors.KubeError as error:
+            log["error"] = rights.lacking(error) or getattr(error, "message", str(error))
+        return log
+
+    async def _lines(self, pod: Launcher, query: Mapping[str, str]) -> list[str]:
+        """Return lines of the launcher's log. Raises `errors.KubeError`."""
+        path = PODS.path(self._key[0], pod.ref.name, "log")
+        containers = [pod.facts.default_container, *pod.facts.containers]
+        query = {**query, "container": next(filter(None, containers), "")}
+        raw = await self._client.get(path, query=query, limits=CHECK)
+        return _COLOURS.sub("", raw.decode(errors="replace")).splitlines()
+
+    async def _lines_before(self, pod: Launcher) -> list[str]:
+        """Return the last lines before the container restarted, read once for each start."""
+        restarted = (pod.ref.uid, pod.facts.started_at)
+        if self._restarted == restarted:
+            return self._before
+        try:
+            self._before = await self._lines(pod, {**LOG, "previous": "true"})
+        except (errors.NotFound, errors.Invalid):
+            self._before = []  # it has not restarted
+        self._restarted = restarted
+        return self._before
 
     async def follow_events(self) -> None:
         """Send the newest Events on the job and its pods, after each change."""

@@ -3,13 +3,14 @@
 // user agrees to these words.
 
 import { el, find, keep, text } from "./dom.js";
+import { authorized } from "./stream.js";
 
 const MOST = 10000; // workers
 const OVER = ["Succeeded", "Failed", "Terminating"];
 
 export class Changes {
   sending = new AbortController();
-  /** who leaves by the change that was tried, and how long that may take */
+  /** what follows the change that was tried, in words: who leaves, and how long that may take */
   foretold = "";
   /** @type {any} elements of index.html */
   main;
@@ -112,10 +113,7 @@ export class Changes {
     this.sending = new AbortController();
     const { signal } = this.sending;
     const said = find("p", this.bar);
-    const headers = {
-      Authorization: `Bearer ${sessionStorage.getItem("token") ?? ""}`,
-      "Content-Type": "application/json",
-    };
+    const headers = { ...authorized(), "Content-Type": "application/json" };
     this.foretold = "";
     let asks = "";
     let says = "";

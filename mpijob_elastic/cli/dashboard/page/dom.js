@@ -80,6 +80,13 @@ export function keep(parent, items, key, make, fill) {
   refocus();
 }
 
+// Return words with a full stop, unless they end a sentence already.
+/** @param {string} words */
+export const sentence = (words) => words.replace(/[^.?!]$/, "$&.");
+
+/** @param {number} value */
+export const percent = (value) => `${value.toFixed(2)}%`;
+
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
 export const at = (time) => clock.format(new Date(time));

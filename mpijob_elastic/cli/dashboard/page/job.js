@@ -2,10 +2,11 @@
 // The page of one job: a sentence on top, then size and workers over time, the next steps, history.
 
 import { Changes } from "./changes.js";
-import { age, command, el, find, gpus, icon, keep, text, when } from "./dom.js";
+import { age, command, el, find, gpus, icon, keep, sentence, text, when } from "./dom.js";
 import { icons } from "./jobs.js";
 import { Lanes } from "./lanes.js";
 import { recordOf } from "./record.js";
+import { authorized } from "./stream.js";
 import { Training } from "./training.js";
 
 const LEVELS = {
@@ -30,8 +31,8 @@ export class JobView {
   training;
   /** @type {LogReport | undefined} of the launcher */
   log;
-  /** @type {LogReport | undefined} of the launcher before, as far as this page has seen it */
-  former;
+  /** @type {string[]} the log of the launcher before, as far as this page has seen it */
+  former = [];
   /** @type {any} the field with the words that are sought in the log */
   seek;
 
@@ -61,6 +62,11 @@ export class JobView {
     find("#yaml", main).addEventListener("toggle", () => this.showManifest());
   }
 
+  // The history comes anew, and tells of the time in which the page was cut off.
+  opened() {
+    this.record.changes = [];
+  }
+
   leave() {
     this.refuse("");
     this.stale();
@@ -80,7 +86,7 @@ export class JobView {
       return;
     }
     this.main.dataset.absent = "";
-    text(find(".sentence", this.main), `${words.replace(/\.?$/, ".")}`);
+    text(find(".sentence", this.main), sentence(words.replace(/^no /, "There is no ")));
   }
 
   live() {
@@ -150,20 +156,13 @@ export class JobView {
     const report = /** @type {JobReport} */ (this.report);
     const found = new Map();
     if (!explanation) return;
-    const all = [...explanation.job, ...explanation.workers.map((worker) => worker.cause)];
-    const said = all.map((finding) => finding.says).join(" ");
-    const notices = report.notices.filter(
-      (line) => !said.includes(line.slice(line.indexOf(": ") + 2)),
-    );
-    for (const finding of [
-      ...all,
-      ...notices.map((says) => ({ says, cause: says, level: "notice", nextStep: "" })),
-    ]) {
-      if (
-        finding.level === "fine" &&
-        explanation.workers.some((worker) => worker.cause === finding)
-      )
-        continue;
+    const causes = explanation.workers.map((worker) => worker.cause);
+    const said = [...explanation.job, ...causes].map((finding) => finding.says).join(" ");
+    const notices = report.notices
+      .filter((line) => !said.includes(line.slice(line.indexOf(": ") + 2)))
+      .map((says) => ({ says, cause: says, level: "notice", nextStep: "" }));
+    const troubles = causes.filter((cause) => cause.level !== "fine");
+    for (const finding of [...explanation.job, ...troubles, ...notices]) {
       const key = `${finding.level} ${finding.cause}`;
       found.set(key, [...(found.get(key) ?? []), finding]);
     }
@@ -187,7 +186,7 @@ export class JobView {
       { className: `level-${first.level}` },
       icon(shape),
       el("b", {}, word),
-      el("span", {}, el("span", {}, `${first.says}.`.replace("..", "."))),
+      el("span", {}, el("span", {}, sentence(first.says))),
     );
     if (same.length)
       item.lastChild.append(
@@ -354,7 +353,8 @@ export class JobView {
   // The log of a launcher goes with its pod, so the page keeps what it has seen of it.
   /** @param {LogReport} log */
   takeLog(log) {
-    if (this.log?.uid && log.uid !== this.log.uid) this.former = this.log;
+    if (this.log?.lines.length && log.uid !== this.log.uid) this.former = this.log.lines;
+    if (log.before.length) this.former = log.before;
     this.log = log;
     this.showLog();
   }
@@ -369,17 +369,17 @@ export class JobView {
     text(find("#log-of", this.main), pod ? `${last} of ${pod}` : "");
     text(find("#log", this.main), error ?? (found.join("\n") || none));
     const former = find(".former", this.main);
-    former.hidden = !this.former;
-    text(find("pre", former), this.former?.lines.join("\n") ?? "");
+    former.hidden = !this.former.length;
+    text(find("pre", former), this.former.join("\n"));
   }
 
   async showManifest() {
     const details = find("#yaml", this.main);
     if (!details.open) return;
-    const headers = { Authorization: `Bearer ${sessionStorage.getItem("token") ?? ""}` };
     const shown = find("pre", details);
     try {
-      text(shown, await (await fetch(`${this.path}/yaml`, { headers })).text());
+      const answer = await fetch(`${this.path}/yaml`, { headers: authorized() });
+      text(shown, await answer.text());
     } catch {
       text(shown, "The server of this page has stopped or cannot be reached.");
     }

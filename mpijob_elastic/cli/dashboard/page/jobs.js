@@ -1,7 +1,7 @@
 // @ts-check
 // The page of all jobs: jobs with a problem come first. Only cells that have changed are written.
 
-import { age, el, find, focusKept, gpus, icon, keep, svg, text } from "./dom.js";
+import { age, el, find, focusKept, gpus, icon, keep, sentence, svg, text } from "./dom.js";
 import { cells } from "./workers.js";
 
 const GROUPS = ["Needs a look", "Changing", "Waiting", "Running", "Ended"];
@@ -253,7 +253,7 @@ function fill(node, job) {
     waits && !first.includes(waits) && `${report.queue?.name}: ${waits}.`,
     says.length > 1 && `And ${says.length - 1} more.`,
   ].filter(Boolean);
-  const begins = first && more.length ? `${first}.`.replace("..", ".") : first;
+  const begins = more.length ? sentence(first) : first;
   const words = [begins, ...more].join(" ").trim();
   text(why.firstChild, words);
   why.title = words;

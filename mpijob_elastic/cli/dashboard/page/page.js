@@ -1,7 +1,7 @@
 // @ts-check
 // The frame of both pages: the page that is shown, whether it is live, the theme, and its pauses.
 
-import { age, at, el, find, text } from "./dom.js";
+import { age, at, el, find, sentence, text } from "./dom.js";
 import { JobView } from "./job.js";
 import { JobsView } from "./jobs.js";
 import { Stream } from "./stream.js";
@@ -84,7 +84,7 @@ function tellState() {
     find("span", banner),
     resting
       ? "Paused after 30 minutes without a key or a click."
-      : `${words.replace(/\.?$/, ".")}${old}${soon}`,
+      : `${sentence(words)}${old}${soon}`,
   );
   button.hidden = !(again || resting);
   text(button, resting ? "Continue" : "Try now");

@@ -1,14 +1,13 @@
 // @ts-check
 // What this page has seen of a job: the sizes, and each worker's phases over time. For the time
-// before the page was opened, and while the page was hidden or cut off, a phase is known only from
-// the times in the report on the worker; the rest is unknown.
+// before the page was opened, and while the page was hidden or cut off, a size is known only from
+// the history, and a phase only from the times in the report on the worker; the rest is unknown.
 
 import { kind } from "./workers.js";
 
 const KEPT = 2 * 3600_000 + 60_000;
-const SAME = 3000; // milliseconds between two words of one change
-// The history keeps so many changes.
-const MOST_CHANGES = 50;
+// A history of fewer changes has lost none: it has room for more (model/history.py).
+const SURELY_WHOLE = 20;
 // Beyond so many points of the GPU-seconds, every other one is enough for the line.
 const MOST_SPENT = 1000;
 /** @type {Map<string, Record>} */
@@ -22,16 +21,16 @@ export function recordOf(name) {
 }
 
 class Record {
-  /** @type {SizesPart[]} */
+  /** @type {SizesPart[]} the sizes that the page has seen */
   sizes = [];
   /** @type {Map<string, LanePart[]>} by worker */
   lanes = new Map();
   /** @type {Map<string, Set<string>>} creation times of the seen pods, by worker */
   pods = new Map();
-  /** @type {{at: number, words: string}[]} */
-  marks = [];
-  /** @type {SizesPart[]} the sizes that the history knows */
-  known = [];
+  /** @type {HistoryChange[]} the changes that the history knows, the oldest first */
+  changes = [];
+  /** @type {SizeChange[]} the last change of each report: all that is known until the history comes */
+  lastScales = [];
   /** @type {SpentPart[]} */
   spent = [];
   /** True until the page sees GPU-seconds again after a time in which it saw none. */
@@ -63,10 +62,7 @@ class Record {
     }
     for (const [name, lane] of this.lanes)
       if (!here.has(name) && lane.at(-1)?.kind !== "gone") push(lane, { from: now, kind: "gone" });
-    this.mark(report.lastScale);
-    // Until the history comes, the last change alone tells of the past.
-    if (report.lastScale && !this.known.length)
-      this.known = [{ from: Date.parse(report.lastScale.at), desired: report.lastScale.after }];
+    this.noteScale(report.lastScale);
     this.open = true;
     this.forget(now - KEPT);
   }
@@ -83,23 +79,49 @@ class Record {
     );
   }
 
-  // The sizes from the job's start or the oldest change on: those that the page has seen, and
-  // before them those of the history.
-  get allSizes() {
-    const seen = this.sizes[0]?.from ?? Date.now();
-    return [...this.known.filter((part) => part.from < seen), ...this.sizes];
+  get allChanges() {
+    return this.changes.length ? this.changes : this.lastScales;
   }
 
-  /** @param {HistoryChange[]} changes the oldest first */
+  /** @returns {SizeMark[]} the changes of size, the oldest first */
+  get marks() {
+    return this.allChanges.map(({ when, from, to }) => ({
+      at: Date.parse(when),
+      words: `${from}→${to}`,
+    }));
+  }
+
+  /** @returns {SizesPart[]} the sizes that the history knows */
+  get toldSizes() {
+    const asked = this.allChanges.filter((change) => change.setsSize);
+    const told = asked.map(({ when, to }) => ({ from: Date.parse(when), desired: to }));
+    const isWhole = this.changes.length > 0 && this.changes.length < SURELY_WHOLE;
+    if (!asked.length || !isWhole) return told;
+    return [{ from: this.created, desired: asked[0].from }, ...told];
+  }
+
+  /** @returns {SizesPart[]} the sizes that the page has seen, and between them those of the history */
+  get allSizes() {
+    const told = this.toldSizes;
+    const seen = [{ from: 0 }, ...this.sizes];
+    return seen.flatMap((part, place) => {
+      const next = seen[place + 1];
+      // While the page is cut off, the history is as old as the page.
+      if ("ready" in part || !next) return [part];
+      return [part, ...within(told, part.from, next.from)];
+    });
+  }
+
+  /** @param {HistoryChange[]} changes in the order of their record */
   remember(changes) {
-    const [first] = changes;
-    if (!first) return;
-    const whole = changes.length < MOST_CHANGES;
-    const earlier = whole ? [{ from: this.created ?? 0, desired: first.from }] : [];
-    const later = changes.map((change) => ({ from: Date.parse(change.when), desired: change.to }));
-    this.known = [...earlier, ...later];
-    for (const { when, from, to } of changes) this.mark({ at: when, before: from, after: to });
-    this.forget(Date.now() - KEPT);
+    this.changes = changes.toSorted((one, other) => Date.parse(one.when) - Date.parse(other.when));
+    if (changes.length) this.lastScales = [];
+  }
+
+  /** @param {ScaleReport | null} scale */
+  noteScale(scale) {
+    if (!scale || this.lastScales.at(-1)?.when === scale.at) return;
+    this.lastScales.push({ when: scale.at, from: scale.before, to: scale.after, setsSize: true });
   }
 
   /**
@@ -111,16 +133,6 @@ class Record {
     this.apart = false;
     if (this.spent.length > MOST_SPENT)
       this.spent = this.spent.filter((_, place) => place % 2 === 0);
-  }
-
-  /** @param {ScaleReport | null} scale */
-  mark(scale) {
-    if (!scale) return;
-    const mark = { at: Date.parse(scale.at), words: `${scale.before}→${scale.after}` };
-    const same = this.marks.some(
-      (known) => known.words === mark.words && Math.abs(known.at - mark.at) < SAME,
-    );
-    if (!same) this.marks.push(mark);
   }
 
   close(now) {
@@ -138,12 +150,22 @@ class Record {
       while (parts.length > 1 && parts[1].from < before) parts.shift();
     };
     cut(this.sizes);
-    cut(this.known);
     for (const lane of this.lanes.values()) cut(lane);
     for (const [name, lane] of this.lanes)
       if (lane.length === 1 && lane[0].kind === "gone") this.lanes.delete(name);
-    this.marks = this.marks.filter((mark) => mark.at >= before);
   }
+}
+
+/**
+ * Return the parts of a time.
+ * @param {SizesPart[]} parts
+ * @param {number} start
+ * @param {number} end
+ */
+function within(parts, start, end) {
+  return parts
+    .filter((part, place) => part.from < end && !(parts[place + 1]?.from <= start))
+    .map((part) => ({ ...part, from: Math.max(part.from, start) }));
 }
 
 /**

@@ -8,6 +8,11 @@ if (given.has("token")) {
   history.replaceState(null, "", given.has("job") ? `#/${given.get("job")}` : "#/");
 }
 
+// The header that brings the token along.
+export const authorized = () => ({
+  Authorization: `Bearer ${sessionStorage.getItem("token") ?? ""}`,
+});
+
 const SILENCE = 6000; // milliseconds; the server sends a line every 2 s
 const RETRIES = [300, 1000, 2000, 4000]; // milliseconds
 const AFTER_REFUSAL = 10000; // milliseconds
@@ -49,7 +54,7 @@ export class Stream {
       const answer = await fetch(this.path, {
         signal,
         cache: "no-store",
-        headers: { Authorization: `Bearer ${sessionStorage.getItem("token") ?? ""}` },
+        headers: authorized(),
       });
       if (answer.status === 401)
         return this.onState({

@@ -103,7 +103,7 @@ async def test_markup_of_others_is_text(api: TinyApi, page: Page) -> None:
     api.streams["/log"] = log
     await expect(row(page, "train")).to_contain_text(HOSTILE)
     await page.get_by_role("link", name="train").click()
-    for part in (".findings", "tr[data-key=train-worker-0]", "#events", "#log"):
+    for part in (".findings", "tr[data-key=train-worker-0]", "#events", "#log", ".former"):
         await expect(page.locator(part)).to_contain_text(HOSTILE)
     assert (
         await page.locator("main img").count() + await page.get_by_text("bold", exact=True).count()

@@ -1,5 +1,7 @@
 """The page of one job in a real browser: what it shows of many workers, of the past, and of what does not exist."""
 
+import asyncio
+import re
 import time
 from collections.abc import AsyncIterator
 
@@ -10,6 +12,7 @@ from playwright.async_api import Page, expect
 from mpijob_elastic import names
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from mpijob_elastic.model.history import Change, merged
+from mpijob_elastic.model.memory import Memory, SizeChange
 from tests.browser import needs_browser, opened
 from tests.doubles.api import TinyApi
 from tests.product.cli.served import TOKEN, one_job, put_job, served
@@ -17,6 +20,11 @@ from tests.product.cli.served import TOKEN, one_job, put_job, served
 pytestmark = [needs_browser, pytest.mark.thorough]
 
 JOB = MPI_JOBS.path("ml", "train")
+HOSTILE = "<img src=x onerror=alert(1)><b>bold</b>&amp;"
+HIDE = (
+    "value => { Object.defineProperty(document, 'hidden', {value, configurable: true}); "
+    "document.dispatchEvent(new Event('visibilitychange')) }"
+)
 
 
 @pytest.fixture
@@ -34,8 +42,9 @@ async def page(api: TinyApi) -> AsyncIterator[Page]:
 async def test_a_job_that_does_not_exist_is_one_sentence(api: TinyApi) -> None:
     async with served(api) as address, opened(f"{address}/#token={TOKEN}&job=ml/trian") as page:
         heading = page.get_by_role("heading", level=1)
-        await expect(heading).to_contain_text("no MPIJob trian")
-        await expect(heading).to_contain_text("train")
+        await expect(heading).to_have_text(
+            "There is no MPIJob trian in namespace ml; did you mean train?"
+        )
         await expect(page.locator("main > :visible")).to_have_count(1)
         await expect(page.get_by_role("alert")).to_be_hidden()
         await page.get_by_role("link", name="Jobs").click()
@@ -85,18 +94,101 @@ async def test_the_buttons_cover_nothing(page: Page) -> None:
     assert box["y"] + box["height"] <= below["y"]
 
 
-async def test_the_chart_has_the_sizes_that_the_history_knows(api: TinyApi, page: Page) -> None:
-    chart = page.locator("svg.size")
-    await expect(chart.locator(".k-unknown")).to_have_count(1)
+def told(api: TinyApi, *changes: Change) -> None:
+    """Write these changes into the history of the job."""
     path = CONFIG_MAPS.path("ml", "train-config")
     config = api.objects[path]
-    change = Change(
-        at=time.time() - 60.0, cause="user", by="me", before=2, after=3, listed=1.0, trained=2.0
-    )
-    config["metadata"]["annotations"][names.HISTORY] = merged("", [change])
+    config["metadata"]["annotations"][names.HISTORY] = merged("", changes)
     api.put(path, config)
+
+
+def asked(ago: float, before: int, after: int) -> Change:
+    return Change(at=time.time() - ago, cause="user", by="me", before=before, after=after)
+
+
+async def steps(page: Page) -> list[tuple[int, float]]:
+    """The sizes asked for, each with its begin in per cent of the chart."""
+    path = await page.locator("svg.size path.asked").get_attribute("d") or ""
+    found = [tuple(map(float, step)) for step in re.findall(r"[ML]([\d.]+) ([\d.]+)H", path)]
+    sizes = [(round((100 - y) * 4.6 / 100), x / 10) for x, y in found]
+    return [
+        step for step, last in zip(sizes, [(0, 0.0), *sizes], strict=False) if step[0] != last[0]
+    ]
+
+
+async def test_the_chart_has_the_sizes_that_the_history_knows(api: TinyApi) -> None:
+    loss = Change(at=time.time() - 120.0, cause="node", before=4, after=3)
+    told(api, asked(240.0, 2, 4), loss, asked(60.0, 4, 3))
+    async with served(api) as address, opened(f"{address}/#token={TOKEN}&job=ml/train") as page:
+        marks = page.locator("svg.size text.mark")
+        await expect(marks).to_have_text(["2→4", "4→3", "4→3"])
+        await expect(page.locator("svg.size .k-unknown")).to_have_count(0)
+        found = await steps(page)
+        assert [size for size, _ in found] == [2, 4, 3]  # a loss leaves the size that is asked for
+        assert [begin for _, begin in found] == pytest.approx([0.0, 20.0, 80.0], abs=6.0)
+
+
+async def test_the_words_of_marks_keep_apart_on_a_narrow_screen(api: TinyApi) -> None:
+    put_job(api, "train", size=300)
+    told(api, asked(240.0, 100, 200), asked(205.0, 200, 400), asked(60.0, 400, 303))
+    narrow = {"viewport": {"width": 400, "height": 800}}
+    async with (
+        served(api) as address,
+        opened(f"{address}/#token={TOKEN}&job=ml/train", **narrow) as page,
+    ):
+        marks = page.locator("svg.size text.mark")
+        await expect(marks).to_have_text(["", "200→400", "400→303"])
+        await page.set_viewport_size({"width": 1200, "height": 800})
+        await expect(marks).to_have_text(["100→200", "200→400", "400→303"])
+
+
+async def test_sizes_before_the_oldest_known_change_are_not_known(api: TinyApi) -> None:
+    told(api, *(asked(90.0 - number, 2 + number % 2, 3 - number % 2) for number in range(30)))
+    async with served(api) as address, opened(f"{address}/#token={TOKEN}&job=ml/train") as page:
+        await expect(page.locator("svg.size text.mark")).to_have_count(30)
+        await expect(page.locator("svg.size .k-unknown")).to_have_count(1)
+        await expect(page.locator("svg.size")).to_contain_text("not known")
+
+
+async def test_the_history_comes_before_the_looks_into_the_pods(api: TinyApi) -> None:
+    answers = asyncio.Event()
+
+    async def look(_request: web.Request) -> web.StreamResponse:
+        await answers.wait()
+        return web.Response(status=500)
+
+    api.streams["/exec"] = look
+    told(api, asked(60.0, 2, 3))
+    async with served(api) as address, opened(f"{address}/#token={TOKEN}&job=ml/train") as page:
+        await expect(page.locator("svg.size .k-unknown")).to_have_count(0)
+        await expect(page.get_by_role("heading", level=1)).to_contain_text("Looking into its pods")
+        answers.set()
+
+
+async def test_a_change_has_one_mark_although_its_list_came_later(api: TinyApi) -> None:
+    at = time.time()
+    put_job(api, "train", size=3, memory=Memory(scale=SizeChange(before=2, after=3, at=at - 20.0)))
+    async with served(api) as address, opened(f"{address}/#token={TOKEN}&job=ml/train") as page:
+        marks = page.locator("svg.size line.mark")
+        await expect(marks).to_have_count(1)
+        await expect(page.locator("svg.size .k-unknown")).to_have_count(1)
+        told(api, asked(60.0, 2, 3))
+        await expect(page.locator("svg.size .k-unknown")).to_have_count(0)
+        await expect(marks).to_have_count(1)
+        assert float((await marks.get_attribute("x1") or "").rstrip("%")) < 90.0
+
+
+async def test_the_history_tells_what_the_page_has_missed(api: TinyApi, page: Page) -> None:
+    told(api, asked(60.0, 2, 3))
+    chart = page.locator("svg.size")
+    await expect(chart.locator("line.mark")).to_have_count(1)
+    await page.evaluate(HIDE, arg=True)
+    await asyncio.sleep(2.0)
+    told(api, asked(60.0, 2, 3), asked(1.5, 3, 4), asked(0.5, 4, 3))
+    await page.evaluate(HIDE, arg=False)
+    await expect(chart.locator("line.mark")).to_have_count(3)
     await expect(chart.locator(".k-unknown")).to_have_count(0)
-    await expect(chart.get_by_text("not known")).to_have_count(0)
+    assert [size for size, _ in await steps(page)] == [2, 3, 4, 3]
 
 
 async def test_many_workers_are_folded_by_state_and_node_and_found_by_words(api: TinyApi) -> None:
@@ -123,6 +215,42 @@ async def test_many_workers_are_folded_by_state_and_node_and_found_by_words(api:
         await expect(folds).to_have_count(2)
 
 
+async def test_markup_is_text_in_folds_and_in_the_manifest(api: TinyApi) -> None:
+    put_job(api, "train", size=60)
+    for index in range(60):
+        path = PODS.path("ml", f"train-worker-{index}")
+        pod = api.objects[path]
+        pod["spec"]["nodeName"] = HOSTILE
+        api.put(path, pod)
+    job = api.objects[JOB]
+    job["metadata"]["annotations"] = {HOSTILE: HOSTILE}
+    api.put(JOB, job)
+    async with served(api) as address, opened(f"{address}/#token={TOKEN}&job=ml/train") as page:
+        await expect(page.locator("tr.fold")).to_contain_text([f"published{HOSTILE}"])
+        await page.get_by_role("searchbox", name="Find workers").fill(HOSTILE)
+        await expect(page.locator("svg.lane")).to_have_count(40)
+        await expect(page.locator("tr[data-key=train-worker-0]")).to_contain_text(HOSTILE)
+        await page.locator("#yaml").get_by_text("Show").click()
+        await expect(page.locator("#yaml")).to_contain_text(HOSTILE)
+        assert await page.locator("main img").count() == 0
+        assert await page.get_by_text("bold", exact=True).count() == 0
+
+
+async def test_a_lane_can_be_reached_by_keys_after_a_search(api: TinyApi) -> None:
+    put_job(api, "train", size=60)
+    async with served(api) as address, opened(f"{address}/#token={TOKEN}&job=ml/train") as page:
+        search = page.get_by_role("searchbox", name="Find workers")
+        await search.fill("worker-1")
+        lanes = page.locator("svg.lane")
+        await expect(lanes).to_have_count(11)
+        await lanes.first.focus()
+        await page.keyboard.press("ArrowDown")
+        await page.keyboard.press("ArrowDown")
+        await search.fill("worker-59")
+        await expect(lanes).to_have_count(1)
+        await expect(lanes).to_have_attribute("tabindex", "0")
+
+
 async def test_the_manifest_is_shown_on_demand(api: TinyApi, page: Page) -> None:
     job = api.objects[JOB]
     job["kind"] = MPI_JOBS.kind
@@ -141,8 +269,9 @@ async def test_the_log_is_searched_and_that_of_the_launcher_before_is_kept(
 ) -> None:
     said = "epoch 1\nloss 0.5\nepoch 2\n"
 
-    async def log(_request: web.Request) -> web.StreamResponse:
-        return web.Response(text=said)
+    async def log(request: web.Request) -> web.StreamResponse:
+        status = 400 if "previous" in request.query else 200
+        return web.Response(text=said, status=status)
 
     api.streams["/log"] = log
     shown = page.locator("#log")
@@ -165,6 +294,17 @@ async def test_the_log_is_searched_and_that_of_the_launcher_before_is_kept(
     former = page.locator(".former")
     await former.get_by_text("The log of the launcher before").click()
     await expect(former).to_contain_text("loss 0.5")
+
+
+async def test_the_log_before_a_restart_of_the_launcher_is_shown(api: TinyApi, page: Page) -> None:
+    async def log(request: web.Request) -> web.StreamResponse:
+        return web.Response(text="it broke\n" if "previous" in request.query else "begun anew\n")
+
+    api.streams["/log"] = log
+    await expect(page.locator("#log")).to_have_text("begun anew")
+    former = page.locator(".former")
+    await former.get_by_text("The log of the launcher before").click()
+    await expect(former).to_contain_text("it broke")
 
 
 async def test_a_long_reason_has_two_lines_in_the_list(api: TinyApi) -> None:

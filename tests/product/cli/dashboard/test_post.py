@@ -130,10 +130,31 @@ async def test_it_is_said_who_leaves(page: Page, change: str, number: int, words
     assert (await page.parts(change, number))["foretold"] == words
 
 
-async def test_of_many_who_leave_five_are_named(api: TinyApi, page: Page) -> None:
-    put_job(api, "train", size=9)
+async def test_of_many_who_leave_the_first_are_named(api: TinyApi, page: Page) -> None:
+    put_job(api, "train", size=12)
     words = (await page.parts("scale", 1))["foretold"]
-    assert "train-worker-4, 3 more leave: they drain" in words
+    assert "train-worker-5, train-worker-4 and 3 more leave: they drain" in words
+
+
+@pytest.mark.parametrize(("change", "number"), [("scale", 2), ("resume", 0)])
+async def test_of_a_suspended_job_nobody_leaves(
+    api: TinyApi, page: Page, change: str, number: int
+) -> None:
+    put_job(api, "train", size=3, annotations={names.SUSPEND: "true"})
+    for index in range(3):
+        api.remove(PODS.path("ml", f"train-worker-{index}"))
+    assert (await page.parts(change, number))["foretold"] == ""
+
+
+async def test_the_question_says_that_nobody_carries_the_change_out(
+    api: TinyApi, page: Page
+) -> None:
+    api.put(LEASES.path(names.NAMESPACE, names.LEASE), {"spec": {"holderIdentity": ""}})
+    assert (await page.parts("scale", 2))["foretold"] == (
+        "No controller of mpijob-elastic is the leader: changes of the size wait until one runs; "
+        "`mpijob-elastic status` says more. "
+        "train-worker-2 leaves: it drains for at most 1m, and then is deleted."
+    )
 
 
 async def test_the_manifest_is_yaml_without_its_writers(api: TinyApi, page: Page) -> None:
