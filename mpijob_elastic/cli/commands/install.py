@@ -76,7 +76,7 @@ async def install(
 
     For example:
 
-    - `mpijob-elastic install --image REPOSITORY/mpijob-elastic:0.4.0.dev0`: for all namespaces
+    - `mpijob-elastic install --image REPOSITORY/mpijob-elastic:0.4.0`: for all namespaces
 
     - `mpijob-elastic install --overlay cert-manager --overlay prometheus --dry-run`: show what would change
 
