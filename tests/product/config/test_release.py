@@ -79,7 +79,7 @@ def test_program_package_manifests_image_and_chart_agree(project: dict[str, Any]
         for container in one["spec"]["template"]["spec"]["containers"]
     ]
     assert {one["image"] for one in containers} == {ours}
-    assert product.REFERENCE == ours
+    assert ours == product.REFERENCE
     assert product.SETTINGS.labels["org.opencontainers.image.version"] == __version__
 
 
@@ -102,7 +102,6 @@ def test_the_changelog_has_this_release_or_what_is_new_since_an_older_one() -> N
     assert re.search(r"^## \[Unreleased\]$", changelog, re.MULTILINE)
     if ".dev" not in __version__:
         assert released[0] == __version__
-        assert ".dev" not in changelog
         return
     newest, next_one = (
         tuple(map(int, version.split(".")))
