@@ -124,8 +124,8 @@ bench-released: lab-binaries  ## Measure changes of size once, beside the figure
 image: setup  ## Build the image into dist/, without Docker and without root (Debian, Ubuntu)
 	$(PYTHON_BIN) -m lab.images.product
 
-release: image  ## Build wheel, image, chart and checksums into dist/
-	$(PYTHON_BIN) -m lab.release
+release: image  ## Build everything of a release into dist/, with checksums and notes (HOME_URL=https://github.com/... IMAGE=REPOSITORY/mpijob-elastic)
+	$(PYTHON_BIN) -m lab.release --home-url="$(HOME_URL)" --image="$(IMAGE)" --artifact-hub-id="$(ARTIFACT_HUB_ID)"
 
 docs: $(SITE)/made  ## Build docs/ as a site into dist/site; broken links and headings fail
 	@$(PYTHON_BIN) -m scripts.commands_page
