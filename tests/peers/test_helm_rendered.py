@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from lab import chart, release
+from lab import chart
+from lab.release import chart as release_chart
+from lab.release.places import Places
 from mpijob_elastic import __version__
 from mpijob_elastic.install import overlays
 from mpijob_elastic.install.objects import by_identity
@@ -58,7 +60,7 @@ def test_the_value_for_pods_without_labels_is_the_option(helm: Path, more: dict[
 
 def test_the_packed_chart_of_a_release_is_the_chart(helm: Path, tmp_path: Path) -> None:
     packed = tmp_path / "chart.tgz"
-    release.write_chart(packed)
+    release_chart.write(packed, Places())
     assert f"appVersion: {__version__}" in run(helm, "show", "chart", str(packed)).stdout
     for values in ({}, *VALUES.values()):
         assert rendered(helm, values, chart=packed) == rendered(helm, values)
