@@ -55,7 +55,7 @@ def test_a_version_is_read_from_what_the_program_prints(
 
 async def compared(talk: Talk, *pods: dict[str, Any], seconds: float = 0.0) -> list[str]:
     """Compare the versions of these pods; return what was said meanwhile."""
-    shells, said = Shells(talk), list[str]()
+    shells, said = Shells(talk), list[object]()
     async with TinyApi(selects=True) as api:
         api.streams["/exec"] = shells.serve
         for one in pods or (pod("a"), pod("b")):
@@ -63,7 +63,7 @@ async def compared(talk: Talk, *pods: dict[str, Any], seconds: float = 0.0) -> l
         async with await connect(user_agent="test", kubeconfig=api.kubeconfig) as client:
             note = await pod_versions.compare(client, seconds=seconds, say=said.append)
     assert all(one.command == ["mpijob-elastic", "--version"] for one in shells.asked)
-    return [*said, *([note] if note else [])]
+    return [*map(str, said), *filter(None, [note])]
 
 
 def pod(name: str, *, image: str = "registry.example/ours:1", **metadata: object) -> dict[str, Any]:
