@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import pytest
 
@@ -221,11 +221,11 @@ def write_older(target: Path, archive: Path) -> None:
     """Write the image of an archive as that of an older version, under the tag that is moved."""
     layers = []
     for number, layer in enumerate(read_layers(archive)):
-        assert layer.fileobj is not None
-        layer.fileobj.seek(0)
+        content = cast("BinaryIO", layer.fileobj)
+        content.seek(0)
         layers.append(target.with_name(f"layer-{number}"))
         with layers[-1].open("wb") as plain:
-            shutil.copyfileobj(layer.fileobj, plain)
+            shutil.copyfileobj(content, plain)
     package = f"{PACKAGES}/mpijob_elastic"
     older = target.with_name("layer-older")
     source = File(content=f'__version__ = "{OLDER}"\n'.encode())
