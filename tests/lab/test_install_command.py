@@ -44,11 +44,11 @@ def there(lab: CommandLine) -> CommandLine:
 
 
 def outcomes(output: str) -> set[str]:
-    """Return what is said of each object; lines of the definition's diff are not about one."""
+    """Return what is said of each object, not what sentences or the diff of the definition say."""
     return {
         line.split()[0]
         for line in output.splitlines()
-        if " mpijob-elastic" in line and line[:1].isalpha()
+        if " mpijob-elastic" in line and line[:1].islower()
     }
 
 
