@@ -174,12 +174,26 @@ def manifest(archives: Sequence[tuple[Platform, Path]], places: Places) -> str:
             "version": TAG,
             "homepage": places.pages.partition("/blob/")[0],
             "shortDescription": "Change the size of running MPIJobs",
-            "description": description,
-            "caveats": caveats,
+            "description": _Block(description),
+            "caveats": _Block(caveats),
             "platforms": [_platform(platform, path, places) for platform, path in archives],
         },
     }
-    return yaml.safe_dump(found, sort_keys=False, allow_unicode=True)
+    return yaml.dump(found, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+
+
+class _Block(str):
+    """A text of several lines, which people read in the manifest."""
+
+
+class _Dumper(yaml.SafeDumper):
+    pass
+
+
+_Dumper.add_representer(
+    _Block,
+    lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style="|"),
+)
 
 
 def _platform(platform: Platform, archive: Path, places: Places) -> dict[str, Any]:

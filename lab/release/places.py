@@ -43,7 +43,8 @@ class Places:
         found = []
         if not self.home:
             found.append(
-                f"HOME_URL was not given: the wheel has no links, and the krew manifest and index.yaml have {HOME_PLACEHOLDER}."
+                "HOME_URL was not given: wheel and chart have no links, and the krew manifest and the "
+                f"notes have {HOME_PLACEHOLDER}."
             )
         if not self.image:
             found.append("IMAGE was not given: the chart does not say where its image is.")
