@@ -134,7 +134,7 @@ COMBINATIONS = (
     Combination(
         name="installed",
         beside="installed, from the image",
-        tests=("tests/real/test_installation.py", "tests/real/test_session.py"),
+        tests=("tests/real/test_installation.py",),
         trains=_horovod(),
         peers=None,
     ),
