@@ -23,6 +23,9 @@ COMMAND = [names.PROGRAM, "--version"]
 UNTOLD = "a version before 0.4.0"
 PATIENCE = 15.0  # seconds for one answer
 _USAGE = 2
+# Of our containers; a mesh puts its own before them.
+_CONTAINERS = frozenset({"controller", "webhook"})
+_ENDED = frozenset({"Failed", "Succeeded"})
 _PRINTED = re.compile(rf"{names.PROGRAM} (\S+)\s*")
 
 
@@ -68,7 +71,11 @@ async def compare(client: ApiReader, *, seconds: float, say: Say) -> str:
             del answers[gone]
         return late(answers.values())
 
-    if words := await rollout.until(missing, seconds=seconds, say=say):
+    try:
+        words = await rollout.until(missing, seconds=seconds, say=say)
+    except errors.Forbidden as error:
+        return _not_known(f"the pods are not known: {error}")
+    if words:
         raise NotInTime(
             f"the version of each pod was not known after {seconds:.0f} s: {words}\n"
             f"{_UNTOUCHED}. Correct this and run the same command again"
@@ -82,13 +89,21 @@ _UNTOUCHED = "The webhook configurations were not touched"
 
 
 async def running(client: ApiReader) -> list[RunningPod]:
-    """Return our pods but those that are about to end. Raises as `ApiReader.get` does."""
+    """Return our pods but those that have ended or are about to. Raises as `ApiReader.get` does."""
     found = await list_objects(client, PODS.path(names.NAMESPACE), read, selector=server.SELECTOR)
-    return [_seen(pod) for pod in found if "deletionTimestamp" not in pod["metadata"]]
+    return [_seen(pod) for pod in found if not _is_ending(pod)]
+
+
+def _is_ending(pod: dict[str, Any]) -> bool:
+    """Tell whether a pod is about to end, or has: a node that evicted it keeps it."""
+    if "deletionTimestamp" in pod["metadata"]:
+        return True
+    return pod.get("status", {}).get("phase", "") in _ENDED
 
 
 def _seen(pod: dict[str, Any]) -> RunningPod:
-    [container, *_] = pod["spec"]["containers"]
+    containers = pod["spec"]["containers"]
+    container = next((one for one in containers if one["name"] in _CONTAINERS), containers[0])
     return RunningPod(
         uid=pod["metadata"]["uid"],
         name=pod["metadata"]["name"],
@@ -160,7 +175,11 @@ def unknown(answers: Iterable[PodAnswer]) -> str:
         return ""
     pods = ", ".join(one.pod.name for one in silent)
     reasons = "; ".join(dict.fromkeys(one.why for one in silent))
+    return _not_known(f"these pods are not known: {pods} ({reasons})")
+
+
+def _not_known(what: str) -> str:
     return (
-        f"The versions of these pods are not known: {pods} ({reasons}). Compare what `kubectl exec "
-        f"-n {names.NAMESPACE} POD -- {' '.join(COMMAND)}` prints with {__version__}."
+        f"The versions of {what}. Compare what `kubectl exec -n {names.NAMESPACE} POD -- "
+        f"{' '.join(COMMAND)}` prints with {__version__}."
     )

@@ -10,6 +10,7 @@ from mpijob_elastic.install import NotInTime, Refused, pod_versions
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.exec import ExecResult
 from mpijob_elastic.kube.resources import PODS
+from mpijob_elastic.kube.writer import ApiWriter
 from tests.doubles.api import TinyApi, refused
 from tests.doubles.shells import (
     STATUS,
@@ -25,6 +26,8 @@ from tests.doubles.shells import (
     prints,
     says,
 )
+from tests.faults.faults import Answer
+from tests.faults.proxy import FaultProxy
 
 LABELS = {"app.kubernetes.io/name": names.PROGRAM}
 OURS = f"mpijob-elastic {__version__}\n"
@@ -63,10 +66,15 @@ async def compared(talk: Talk, *pods: dict[str, Any], seconds: float = 0.0) -> l
         async with await connect(user_agent="test", kubeconfig=api.kubeconfig) as client:
             note = await pod_versions.compare(client, seconds=seconds, say=said.append)
     assert all(one.command == ["mpijob-elastic", "--version"] for one in shells.asked)
+    assert {one.container for one in shells.asked} <= {"webhook"}
     return [*map(str, said), *filter(None, [note])]
 
 
-def pod(name: str, *, image: str = "registry.example/ours:1", **metadata: object) -> dict[str, Any]:
+def pod(
+    name: str, *, image: str = "registry.example/ours:1", phase: str = "Running", **metadata: object
+) -> dict[str, Any]:
+    """A pod of ours, into which a mesh has put a container before our own."""
+    containers = [{"name": "proxy", "image": "mesh"}, {"name": "webhook", "image": image}]
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -77,7 +85,8 @@ def pod(name: str, *, image: str = "registry.example/ours:1", **metadata: object
             "labels": LABELS,
             **metadata,
         },
-        "spec": {"nodeName": f"node-of-{name}", "containers": [{"name": "main", "image": image}]},
+        "spec": {"nodeName": f"node-of-{name}", "containers": containers},
+        "status": {"phase": phase},
     }
 
 
@@ -121,8 +130,15 @@ async def test_another_version_is_refused_with_its_pods_and_what_to_do(
     assert "The webhook configurations were not touched" in said
 
 
-async def test_a_pod_that_is_on_its_way_out_does_not_count() -> None:
-    leaves = pod("a", deletionTimestamp="2026-11-30T00:00:00Z")
+@pytest.mark.parametrize(
+    "leaves",
+    [
+        pytest.param(pod("a", deletionTimestamp="2026-11-30T00:00:00Z"), id="deleted"),
+        pytest.param(pod("a", phase="Failed"), id="evicted"),
+        pytest.param(pod("a", phase="Succeeded"), id="ended"),
+    ],
+)
+async def test_a_pod_that_is_on_its_way_out_does_not_count(leaves: dict[str, Any]) -> None:
     assert await compared(by_place({"a": "mpijob-elastic 0.3.9"}, OURS), leaves, pod("b")) == []
 
 
@@ -138,3 +154,12 @@ async def test_what_cannot_be_asked_is_said_and_fails_nothing(talk: Talk, why: s
     assert last.startswith("The versions of these pods are not known")
     assert why in last
     assert "mpijob-elastic --version" in last
+
+
+async def test_an_account_that_may_not_list_pods_is_told_what_is_not_known(
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter
+) -> None:
+    with proxy.inject(Answer(status=403, reason="Forbidden"), on=lambda one: "/pods" in one.path):
+        said = await pod_versions.compare(client, seconds=0.0, say=lambda _: None)
+    assert said.startswith("The versions of the pods are not known: ")
+    assert "mpijob-elastic --version" in said
