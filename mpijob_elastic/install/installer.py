@@ -2,7 +2,7 @@
 
 - examine the API server, and adapt the manifests (rendered from config/, overlays combined) to it;
 - check everything that can fail, before anything is changed;
-- apply rights, guards and workloads, and wait for the workloads;
+- apply rights, guards and workloads, wait for the workloads, and compare the version that they run;
 - apply the webhook configurations, last so that no missing webhook is called, and wait until they
   are trusted;
 - remove objects of other overlays.
@@ -11,7 +11,7 @@
 from dataclasses import dataclass, replace
 
 from mpijob_elastic import __version__, names
-from mpijob_elastic.install import Refused, overlays, removal, rollout, server
+from mpijob_elastic.install import Refused, overlays, pod_versions, removal, rollout, server
 from mpijob_elastic.install.objects import Manifest, Say, identity, read
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.install.server import HOOKS, OLDEST, OPTIONAL_KINDS, WORKLOADS, Applier, Server
@@ -99,8 +99,11 @@ async def with_image(client: ApiReader, plan: InstallPlan) -> InstallPlan:
 
 async def install(
     client: ApiWriter, plan: InstallPlan, options: InstallOptions, *, say: Say
-) -> None:
-    """Install, and tell `say` of each object. Raises `Refused` and `errors.KubeError`."""
+) -> str:
+    """Install, and tell `say` of each object. Raises `Refused` and `errors.KubeError`.
+
+    Returns which pods run a version that is not known, as a sentence; "" if none does.
+    """
     plan = await with_image(client, plan)
     wanted = plan.manifests()
     found = await server.examine(client, [*wanted, *server.every_manifest()])
@@ -112,9 +115,11 @@ async def install(
     rest = [manifest for manifest in manifests if manifest["kind"] not in HOOKS]
     for manifest in rest:
         say(await applier.apply(manifest))
+    note = ""
     if waits:
         deployments = [identity(manifest) for manifest in rest if manifest["kind"] in WORKLOADS]
         await rollout.for_deployments(applier, deployments, seconds=options.timeout, say=say)
+        note = await pod_versions.compare(client, seconds=options.timeout, say=say)
     for manifest in hooks:
         say(await applier.apply(manifest))
     if waits:
@@ -122,6 +127,7 @@ async def install(
             applier, [identity(manifest) for manifest in hooks], seconds=options.timeout, say=say
         )
     await removal.delete(client, stale, say, dry_run=options.dry_run)
+    return note
 
 
 async def check(

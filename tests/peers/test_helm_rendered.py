@@ -1,14 +1,19 @@
 """The chart renders the objects of config/, object by object, and refuses values that it does not know."""
 
 import json
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import combinations
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 import yaml
 
-from lab import chart, release
+from lab import chart
+from lab.release import chart as release_chart
+from lab.release.places import Places
 from mpijob_elastic import __version__
 from mpijob_elastic.install import overlays
 from mpijob_elastic.install.objects import by_identity
@@ -56,9 +61,35 @@ def test_the_value_for_pods_without_labels_is_the_option(helm: Path, more: dict[
     assert found == by_identity(expected)
 
 
+def test_chart_and_index_in_one_folder_are_a_repository(
+    helm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "served"
+    folder.mkdir()
+    packed = folder / release_chart.FILE
+    release_chart.write(packed, Places())
+    (folder / "index.yaml").write_text(release_chart.index(packed, Places()))
+    for name in ("CACHE", "CONFIG", "DATA"):
+        monkeypatch.setenv(f"HELM_{name}_HOME", str(tmp_path / name))
+    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        serving = Thread(target=server.serve_forever)
+        serving.start()
+        try:
+            address = f"http://127.0.0.1:{server.server_port}"
+            done = run(helm, "repo", "add", "ours", address)
+            assert done.returncode == 0, done.stderr
+            done = run(helm, "pull", "ours/mpijob-elastic", f"--destination={tmp_path}")
+            assert done.returncode == 0, done.stderr
+        finally:
+            server.shutdown()
+            serving.join()
+    assert (tmp_path / release_chart.FILE).read_bytes() == packed.read_bytes()
+
+
 def test_the_packed_chart_of_a_release_is_the_chart(helm: Path, tmp_path: Path) -> None:
     packed = tmp_path / "chart.tgz"
-    release.write_chart(packed)
+    release_chart.write(packed, Places())
     assert f"appVersion: {__version__}" in run(helm, "show", "chart", str(packed)).stdout
     for values in ({}, *VALUES.values()):
         assert rendered(helm, values, chart=packed) == rendered(helm, values)

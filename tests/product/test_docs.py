@@ -41,7 +41,7 @@ from mpijob_elastic.model import bounds, phrases, policy
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.names import SUSPEND
 from mpijob_elastic.telemetry.metrics import Metrics
-from scripts import commands_page, rights_table, signs_table
+from scripts import commands_page, compatibility, rights_table, signs_table
 from tests.campaign.__main__ import PARTS
 from webhook.admission import AdmissionMetrics as WebhookMetrics
 
@@ -405,6 +405,11 @@ def test_the_numbers_of_the_page_on_spot_nodes_are_those_of_the_code() -> None:
     assert f"until a newcomer has been Ready for {moves.SEASONED:g} s" in page
     assert f"is moved again after {second:g} s, and after {third / 60:g} minutes" in page
     assert f"unchanged for {signs.FALSE_FOR / 60:g} minutes" in page
+
+
+def test_what_the_page_on_compatibility_says_was_run() -> None:
+    """`make docs` writes it."""
+    assert compatibility.PAGE.read_text() == compatibility.page()
 
 
 def test_the_signs_of_the_page_on_spot_nodes_are_those_of_the_code() -> None:

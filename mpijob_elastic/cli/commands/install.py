@@ -52,7 +52,8 @@ async def install(
         ),
     ] = False,
     wait: Annotated[
-        bool, typer.Option(help="Wait until all replicas are ready and trusted.")
+        bool,
+        typer.Option(help="Wait until all replicas are ready, run this version, and are trusted."),
     ] = True,
     canary: Annotated[
         str | None,
@@ -70,13 +71,14 @@ async def install(
     """Install controller and webhook, or bring them up to date.
 
     The command can be repeated, and interrupted at any time. It registers the webhook last, when
-    the webhook is ready, so the webhook never delays the creation of a pod. Then the definition of
-    MPIJobs gets the scale subresource, so that `kubectl scale` and HPAs work. If that is not
-    possible, the command says why.
+    the webhook is ready, so the webhook never delays the creation of a pod. Before that it asks
+    each pod for its version, because a node may keep an older image under a tag that was moved.
+    Then the definition of MPIJobs gets the scale subresource, so that `kubectl scale` and HPAs
+    work. If that is not possible, the command says why.
 
     For example:
 
-    - `mpijob-elastic install --image REPOSITORY/mpijob-elastic:0.4.0.dev0`: for all namespaces
+    - `mpijob-elastic install --image REPOSITORY/mpijob-elastic:0.4.0`: for all namespaces
 
     - `mpijob-elastic install --overlay cert-manager --overlay prometheus --dry-run`: show what would change
 
@@ -86,8 +88,8 @@ async def install(
 
     - `mpijob-elastic install --canary canary`: verify with a job that scaling works
 
-    Exit codes: 0 done; 1 refused (no rights, a conflict); 2 wrong usage; 4 not ready in time (the
-    canary included), or no answer from the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused (no rights, a conflict, pods of another version); 2 wrong usage;
+    4 not ready in time (the canary included), or no answer from the API server; 130 Ctrl-C.
     """
     if image is not None and (fault := work.image.fault(image)):
         raise typer.BadParameter(fault, param_hint="--image")
@@ -114,13 +116,13 @@ async def install(
         complete = await work.installer.with_image(client, wanted)
         if canary:
             await work.canary.check(client)
-        await work.installer.install(client, complete, options, say=news)
+        unknown = await work.installer.install(client, complete, options, say=news)
         note = await _offer_scale(client, asked=scale, dry_run=dry_run, seconds=timeout, news=news)
         if canary and complete.image and not dry_run:
             await work.canary.run(client, canary, image=complete.image, seconds=timeout, say=tell)
         say(*news.summary())
         end(dry_run=dry_run, done="Installed.")
-        say(*note.splitlines(), *await _too_old_for(client))
+        say(*unknown.splitlines(), *note.splitlines(), *await _too_old_for(client))
 
 
 async def _offer_scale(
