@@ -26,7 +26,7 @@ from mpijob_elastic.cli.target import Where
 from mpijob_elastic.decide import derive
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.diagnosis.facts import Level
-from mpijob_elastic.install import ATTEMPTS, Refused
+from mpijob_elastic.install import ATTEMPTS, Refused, webhook_call
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import list_objects
 from mpijob_elastic.kube.resources import MPI_JOBS
@@ -242,7 +242,7 @@ async def refuse_unknown(client: ApiWriter, view: JobView, key: str, *, then: st
             path, body=annotated(key, "?"), content_type=MERGE_PATCH, query=query
         )
     except errors.ApiError as error:
-        if "admission webhook" not in error.message:
+        if not webhook_call.is_our_refusal(error):
             raise
         return
     raise Refused(

@@ -161,7 +161,14 @@ async def test_a_change_asks_whether_its_namespace_is_covered(
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (status(400, "BadRequest", 'admission webhook "w" denied the request'), ""),
+        (
+            status(
+                400,
+                "BadRequest",
+                'admission webhook "sizes.webhook.mpijob-elastic" denied the request',
+            ),
+            "",
+        ),
         (web.json_response({}), "no webhook of mpijob-elastic answers for namespace ml"),
         (forbidden("mpijobs"), ""),
     ],
