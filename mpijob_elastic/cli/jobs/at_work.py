@@ -28,9 +28,6 @@ from mpijob_elastic.observe import registration
 
 # Seconds without a renewal after which a command does not wait for a controller.
 SILENT = 60.0
-# Seconds between two looks at a Lease that has just expired, because the clock of this machine may
-# be wrong. A leader renews the Lease every 2 s.
-AGAIN = 3.0
 # How a change ends that no controller carries out.
 ONCE = "the change is carried out once a controller runs"
 # Needed only where this user may not read the Lease.
@@ -52,7 +49,7 @@ class AtWork:
     trouble: str = ""
     #: False where this user may not read what would tell it.
     known: bool = True
-    #: True if a controller may take the Lease in a moment: it expired only a moment ago.
+    #: True if a controller may take the Lease soon: it was renewed or released a moment ago.
     may_return: bool = False
     #: The namespace of the Lease.
     home: str = names.NAMESPACE
@@ -184,23 +181,24 @@ async def check(client: ApiReader, *, now: float) -> AtWork:
 
 
 async def _leading(client: ApiReader, lease: LeaseObject, home: str, *, now: float) -> AtWork:
-    """Return whether the holder of a Lease carries out changes."""
+    """Return whether the holder of a Lease carries out changes.
+
+    A Lease that is free or has expired is looked at again: another controller may take it over in
+    a moment, and the clock of this machine may be wrong by any time.
+    """
     spec = lease.spec
-    waits = "changes of the size wait until one runs"
-    if not spec.holder_identity:
-        return AtWork(trouble=f"{leader.NO_HOLDER}: {waits}", home=home)
     age = now - (seconds(spec.renew_time) or 0.0)
-    if age <= _duration(lease):
+    if spec.holder_identity and age <= _duration(lease):
         return AtWork(home=home)
-    may_return = age <= SILENT
-    if may_return:
-        again = partial(leader.lease, client, home)
-        if await leader.is_renewed(again, lease, within=AGAIN):
-            return AtWork(home=home)
+    again = partial(leader.lease, client, home)
+    if await leader.is_renewed(again, lease, within=leader.AGAIN):
+        return AtWork(home=home)
     ago = phrases.duration(round(age))
+    nobody = f"{leader.NOBODY} (the last leader renewed the Lease {ago} ago)"
+    trouble = nobody if spec.holder_identity else leader.NO_HOLDER
     return AtWork(
-        trouble=f"{leader.NOBODY} (the last leader renewed the Lease {ago} ago): {waits}",
-        may_return=may_return,
+        trouble=f"{trouble}: changes of the size wait until one runs",
+        may_return=age <= SILENT,
         home=home,
     )
 

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.jobs import at_work, show, submit, watch
+from mpijob_elastic.cli.jobs import at_work, leader, show, submit, watch
 from mpijob_elastic.cli.jobs.at_work import AtWork, Leader
 from mpijob_elastic.cli.jobs.creation import Creation
 from mpijob_elastic.cli.jobs.show import JobsAsked
@@ -48,9 +48,9 @@ def renewed(ago: float, holder: str = "a") -> web.Response:
     [
         pytest.param({LEASE: lease}, True, "", 1, id="at work"),
         pytest.param({LEASE: renewed(-3600)}, True, "", 1, id="our clock is behind"),
-        pytest.param({LEASE: renewed(90)}, True, "no controller .* is running", 1, id="silent"),
+        pytest.param({LEASE: renewed(90)}, True, "no controller .* is running", 2, id="silent"),
         pytest.param({LEASE: renewed(20)}, True, "no controller .* is running", 2, id="expired"),
-        pytest.param({LEASE: renewed(0, "")}, True, "is the leader", 1, id="nobody leads"),
+        pytest.param({LEASE: renewed(0, "")}, True, "is the leader", 2, id="nobody leads"),
         pytest.param({LEASE: forbidden("leases")}, True, "", 1, id="no right to know"),
         pytest.param(ABSENT, False, "mpijob-elastic is not installed", 2, id="not installed"),
         pytest.param(
@@ -66,7 +66,7 @@ async def test_one_read_tells_where_all_is_well(
     words: str,
     reads: int,
 ) -> None:
-    monkeypatch.setattr(at_work, "AGAIN", 0.0)
+    monkeypatch.setattr(leader, "AGAIN", 0.0)
     async with reaching(tmp_path, answers) as (client, asked):
         found = await at_work.check(client, now=NOW)
     assert found.installed is installed
@@ -210,7 +210,7 @@ async def test_a_change_that_waits_for_a_controller_ends_at_once(
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the second look at a Lease that has just expired at once."""
-    monkeypatch.setattr(at_work, "AGAIN", 0.0)
+    monkeypatch.setattr(leader, "AGAIN", 0.0)
 
 
 @pytest.mark.usefixtures("at_once")
@@ -234,22 +234,51 @@ async def test_a_change_waits_for_a_controller_whose_lease_has_just_expired(
         assert false not in printed.err + printed.out
 
 
-@pytest.mark.usefixtures("at_once")
-async def test_a_lease_that_is_renewed_by_a_clock_that_differs_is_no_trouble(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+RELEASED = {"holderIdentity": "", "leaseDurationSeconds": 1}
+EXPIRED = {"holderIdentity": "a", "leaseDurationSeconds": 15}
+
+
+def as_of(ago: float, spec: dict[str, object]) -> dict[str, object]:
+    found = at_work_lease(ago=ago)
+    return {**found, "spec": {**found["spec"], **spec}}
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "trouble", "may_return"),
+    [
+        pytest.param(as_of(30.0, EXPIRED), as_of(28.0, EXPIRED), "", False, id="a clock ahead"),
+        pytest.param(
+            as_of(120.0, EXPIRED), as_of(118.0, EXPIRED), "", False, id="a clock far ahead"
+        ),
+        pytest.param(as_of(1.0, RELEASED), as_of(0.0, EXPIRED), "", False, id="handed over"),
+        pytest.param(
+            as_of(1.0, RELEASED), as_of(1.0, RELEASED), "is the leader", True, id="released"
+        ),
+        pytest.param(as_of(120.0, RELEASED), None, "is the leader", False, id="released long ago"),
+        pytest.param(as_of(120.0, EXPIRED), None, "is running", False, id="dead"),
+    ],
+)
+async def test_a_lease_without_a_leader_is_looked_at_again(
+    monkeypatch: pytest.MonkeyPatch,
+    first: dict[str, object],
+    then: dict[str, object] | None,
+    trouble: str,
+    may_return: bool,
 ) -> None:
     path = LEASES.path("mpijob-elastic", LEASE)
     async with Server() as server:
-        server.put(path, at_work_lease(ago=30.0))
+        server.put(path, first)
 
-        async def renew(_seconds: float) -> None:
-            server.put(path, at_work_lease(ago=29.0))
+        async def write(_seconds: float) -> None:
+            if then is not None:
+                server.put(path, then)
 
         where = Where(kubeconfig=server.kubeconfig, namespace="default")
         async with reached(where) as (client, _):
-            monkeypatch.setattr(asyncio, "sleep", renew)
-            assert await at_work.check(client, now=time.time()) == AtWork()
-    assert capsys.readouterr().err == ""
+            monkeypatch.setattr(asyncio, "sleep", write)
+            found = await at_work.check(client, now=time.time())
+    assert (bool(found.trouble), found.may_return) == (bool(trouble), may_return)
+    assert trouble in found.trouble
 
 
 NOBODY = "no controller of mpijob-elastic is running"
