@@ -17,6 +17,7 @@ from mpijob_elastic.kube.resources import (
     ENDPOINT_SLICES,
     MPI_JOBS,
     MUTATING_WEBHOOKS,
+    NAMESPACES,
 )
 
 Registration = Mapping[str, Any]
@@ -81,6 +82,22 @@ async def _is_ready(client: ApiReader, namespace: str, service: str) -> bool:
     # An absent condition means ready.
     ends = [end for part in slices for end in part.get("endpoints") or ()]
     return any(end.get("conditions", {}).get("ready") is not False for end in ends)
+
+
+async def is_left_out(client: ApiReader, namespace: str, home: str) -> bool:
+    """Return True if the API server does not ask the webhook for objects of a namespace.
+
+    So it is for system namespaces, for that of the webhook itself (`home`), and for a namespace
+    with the label that opts out. False if the label cannot be read.
+    """
+    if namespace in {*names.NOT_FOR_JOBS, home}:
+        return True
+    try:
+        raw = await client.find(NAMESPACES.path(name=namespace))
+    except errors.KubeError:
+        return False
+    labels = _decode(raw)["metadata"].get("labels", {}) if raw else {}
+    return bool(labels.get(names.NAMESPACE_OPT_OUT) == "disabled")
 
 
 def keeps_selector(raw: bytes) -> bool:

@@ -135,7 +135,7 @@ def seen(found: Mapping[str, Any]) -> SeenDeployment:
         by=author(found["metadata"]),
         ready=found.get("status", {}).get("availableReplicas", 0),
         wanted=found["spec"].get("replicas", 1),
-        namespaces=at_work.covered(found),
+        namespaces=at_work.namespaces_of(found),
         arguments=tuple(container.get("args") or ()),
     )
 

@@ -1,14 +1,15 @@
 """Check that mpijob-elastic is installed and a controller is at work, for commands that need it.
 
 One read of the Lease answers for a cluster where all is well. Other objects are read only where the
-Lease is missing. Where this user may not read the Lease, a command that changes something asks the
-webhook, which answers if mpijob-elastic is installed; a command that only reads says nothing.
-A command that waits goes on reading the Lease, because a controller may go or come meanwhile.
+Lease is missing. A command that changes something needs a sign of life, which is a Lease with a
+leader or an answer of the webhook, if it can see either; a command that only reads says nothing
+where this user may not read the Lease. A command that waits goes on reading the Lease, because a
+controller may go or come meanwhile.
 """
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -30,10 +31,9 @@ from mpijob_elastic.observe import registration
 SILENT = 60.0
 # How a change ends that no controller carries out.
 ONCE = "the change is carried out once a controller runs"
-# Needed only where this user may not read the Lease.
+# Needed only where the Lease does not tell enough.
 _CALL = "mpijob_elastic.install.webhook_call"
-# The variable of the controller that names the namespaces which it covers.
-_COVERED = "MPIJOB_ELASTIC_JOBS_NAMESPACE"
+_STATUS = f"{names.PROGRAM} status"
 NOT_INSTALLED = "mpijob-elastic is not installed in this cluster"
 
 
@@ -41,25 +41,23 @@ NOT_INSTALLED = "mpijob-elastic is not installed in this cluster"
 class AtWork:
     """Who carries out changes in a cluster."""
 
-    #: False only where neither the Lease nor the webhook of mpijob-elastic exists, or where it does
-    #: not cover the namespace of a change.
+    #: False where nobody carries out changes until an administrator acts: neither the Lease nor the
+    #: webhook exists, or neither gives a sign of life for the namespace of a change, or the
+    #: installation does not cover the namespace.
     installed: bool = True
     #: Why nobody carries out changes, in a sentence without a period; "" if somebody does, or if
     #: nobody knows.
     trouble: str = ""
+    #: What to do about the trouble, in a part of a sentence.
+    advice: str = f"`{_STATUS}` says more"
+    #: Why a change may end otherwise although a controller leads, as `trouble`; "" for no reason.
+    doubt: str = ""
     #: False where this user may not read what would tell it.
     known: bool = True
     #: True if a controller may take the Lease soon: it was renewed or released a moment ago.
     may_return: bool = False
     #: The namespace of the Lease.
     home: str = names.NAMESPACE
-
-    @property
-    def advice(self) -> str:
-        """What to do about the trouble, in a part of a sentence."""
-        if not self.installed:
-            return f"an administrator runs `{names.INSTALL}`"
-        return f"`{names.PROGRAM} status` says more"
 
 
 class Leader:
@@ -97,65 +95,84 @@ async def check_change(client: ApiWriter, namespace: str | None, *, now: float) 
     """Do the same as `check`, for a command that is about to change jobs of a namespace.
 
     The controller's Deployment tells whether the namespace is covered. Where this user may not
-    read it, or neither Lease nor registration, the webhook is asked by a dry run.
+    read it, or where no leader is seen, the webhook is asked by a dry run.
     """
     working = await check(client, now=now)
     if namespace is None or not working.installed:
         return working
-    if working.known:
-        return await _covering(client, working, namespace)
-    return await _answering(client, working, namespace)
+    if not working.known:
+        return await _answering(client, working, namespace)
+    covered = await _covered_namespaces(client, working.home)
+    if covered and namespace not in covered:
+        return _uncovering(covered, namespace, working.home)
+    if working.trouble or covered is None:
+        return await _answering(client, working, namespace)
+    return working
 
 
 async def _answering(client: ApiWriter, working: AtWork, namespace: str) -> AtWork:
-    """Return the same, or that no webhook answers for the namespace.
+    """Return the same, unless no webhook answers for a namespace for which one should.
 
-    Trouble that is known already is the one to tell, and so is nothing if the question is refused.
+    The silence is a doubt where a controller leads, and otherwise the trouble. It says nothing
+    where the webhook is not asked for the namespace, or where the question is refused.
     """
-    if working.trouble:
-        return working
     try:
         answers = await load(_CALL).is_answered(client, namespace)
     except errors.KubeError:
         return working
-    if answers:
+    if answers or await registration.is_left_out(client, namespace, working.home):
         return working
-    return AtWork(trouble=_unanswered(namespace), known=working.known, home=working.home)
+    silent = f"no webhook of {names.PROGRAM} answers for namespace {namespace}"
+    if working.known and not working.trouble:
+        doubt = f"{silent}, so it does not cover the namespace, or its webhook does not work"
+        return replace(working, doubt=doubt)
+    return replace(
+        working,
+        installed=False,
+        trouble=(
+            f"{silent}, and no leader of its controllers is seen, so {names.PROGRAM} is not "
+            "installed, does not cover the namespace, or does not work"
+        ),
+        advice=f"an administrator runs `{_STATUS} -n {namespace}`",
+    )
 
 
-async def _covering(client: ApiWriter, working: AtWork, namespace: str) -> AtWork:
-    """Return the same, or that the installation does not cover the namespace.
+async def _covered_namespaces(client: ApiReader, home: str) -> tuple[str, ...] | None:
+    """Return the namespaces that the installation covers; None if this user may not read that.
 
-    It counts as covered if there is no Deployment.
+    No name is returned where all are covered, and where there is no Deployment.
     """
     try:
-        raw = await client.find(DEPLOYMENTS.path(working.home, names.CONTROLLER))
+        raw = await client.find(DEPLOYMENTS.path(home, names.CONTROLLER))
     except errors.Forbidden:
-        return await _answering(client, working, namespace)
+        return None
     except errors.KubeError:
-        return working
-    namespaces = covered(msgspec.json.decode(raw)) if raw else ()
-    if not namespaces or namespace in namespaces:
-        return working
-    trouble = (
-        f"mpijob-elastic covers only the jobs in {phrases.listed(namespaces)}, so nobody carries "
-        f"out changes in namespace {namespace}"
+        return ()
+    return namespaces_of(msgspec.json.decode(raw)) if raw else ()
+
+
+def _uncovering(covered: tuple[str, ...], namespace: str, home: str) -> AtWork:
+    """Return that an installation for these namespaces does not cover another."""
+    options = " ".join(f"--jobs-namespace {one}" for one in (*covered, namespace))
+    return AtWork(
+        installed=False,
+        trouble=(
+            f"{names.PROGRAM} covers only the jobs in {phrases.listed(covered)}, so nobody carries "
+            f"out changes in namespace {namespace}"
+        ),
+        advice=(
+            f"an administrator runs `{names.INSTALL} {options}`, with the other options of the "
+            "installation"
+        ),
+        home=home,
     )
-    return AtWork(installed=False, trouble=trouble, home=working.home)
 
 
-def covered(controller: Mapping[str, Any]) -> tuple[str, ...]:
+def namespaces_of(controller: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the namespaces whose jobs the controller of this Deployment handles; none for all."""
     [container, *_] = controller["spec"]["template"]["spec"]["containers"]
     variables = {one["name"]: one.get("value", "") for one in container.get("env") or ()}
-    return tuple(variables.get(_COVERED, "").split())
-
-
-def _unanswered(namespace: str) -> str:
-    return (
-        f"no webhook of mpijob-elastic answers for namespace {namespace}, so mpijob-elastic is not "
-        "installed, does not cover the namespace, or does not work"
-    )
+    return tuple(variables.get(names.JOBS_NAMESPACE_VARIABLE, "").split())
 
 
 async def check(client: ApiReader, *, now: float) -> AtWork:
@@ -172,6 +189,7 @@ async def check(client: ApiReader, *, now: float) -> AtWork:
         return AtWork(
             installed=False,
             trouble=f"{NOT_INSTALLED}, so nobody carries out changes of the size",
+            advice=f"an administrator runs `{names.INSTALL}`",
         )
     home = registration.home(registered)
     there = await leader.lease(client, home)

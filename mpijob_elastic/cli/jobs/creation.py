@@ -122,8 +122,9 @@ async def _trained(
 ) -> Exit:
     """Wait until a rank runs in each worker. Raises `errors.KubeError`."""
     found = await snapshot.fetch_job(client, namespace, name)
-    if unawaited := write_change.foretold(working, found.view, patience):
-        return unawaited.code
+    end = write_change.unwaited(working, patience, found.view)
+    if end is not None:
+        return end
     asked = JobChange(
         patch=None,
         says="",

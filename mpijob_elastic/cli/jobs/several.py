@@ -31,6 +31,7 @@ async def change(where: Where, jobs: Sequence[str], decide: Decide, patience: Pa
     until = time.monotonic() + patience.seconds
     async with reached(where) as (client, namespace):
         working = await write_change.refuse_uninstalled(client, namespace)
+        write_change.warn(working)
         for job in jobs:
             try:
                 snapshot, asked = await write_change.written(client, namespace, job, decide)
@@ -38,10 +39,11 @@ async def change(where: Where, jobs: Sequence[str], decide: Decide, patience: Pa
                 end = max(end, told(error))
                 continue
             say(asked.says)
-            if unawaited := write_change.foretold(working, snapshot.view, patience):
-                end = max(end, unawaited.code)
-            else:
+            unwaited = write_change.unwaited(working, patience, snapshot.view)
+            if unwaited is None:
                 begun.append((snapshot, asked))
+            else:
+                end = max(end, unwaited)
         for snapshot, asked in begun:
             shared = replace(patience, seconds=max(_LEAST, until - time.monotonic()))
             try:

@@ -90,17 +90,19 @@ async def made(
     """
     working = await refuse_uninstalled(client, namespace)
     snapshot, asked = await written(client, namespace, job, decide)
-    view = snapshot.view
     say(asked.says)
-    if end := foretold(working, view, patience):
-        return end.code
+    warn(working)
+    end = unwaited(working, patience, snapshot.view)
+    if end is not None:
+        return end
     return await awaited(client, snapshot, asked, patience, Leader(working))
 
 
 async def refuse_uninstalled(client: ApiWriter, namespace: str | None) -> AtWork:
     """Return who carries out changes of jobs in a namespace.
 
-    Raises Refused where mpijob-elastic is not installed, or does not cover the namespace.
+    Raises Refused where mpijob-elastic is not installed, does not cover the namespace, or gives no
+    sign of life.
     """
     working = await at_work.check_change(client, namespace, now=time.time())
     if not working.installed:
@@ -108,25 +110,23 @@ async def refuse_uninstalled(client: ApiWriter, namespace: str | None) -> AtWork
     return working
 
 
-@dataclass(frozen=True, kw_only=True)
-class Unawaited:
-    """A change whose end is not waited for."""
-
-    #: How the command ends.
-    code: Exit
-
-
-def foretold(working: AtWork, view: JobView, patience: Patience) -> Unawaited | None:
-    """Say what follows a change that was written; return None if its end is to be waited for."""
+def warn(working: AtWork) -> None:
+    """Say why changes of a command may not be carried out; a command says it once."""
     if working.trouble:
         trouble = working.trouble[:1].upper() + working.trouble[1:]
         say(f"{trouble}; {working.advice}.", err=True)
+    if working.doubt:
+        say(f"Warning: {working.doubt}; {working.advice}", err=True)
+
+
+def unwaited(working: AtWork, patience: Patience, view: JobView) -> Exit | None:
+    """Return how a command ends that does not wait for its change; None if it is to wait."""
     if working.trouble and not (working.may_return and patience.wait):
-        return Unawaited(code=Exit.NOT_KNOWN if patience.wait else Exit.DONE)
+        return Exit.NOT_KNOWN if patience.wait else Exit.DONE
     if patience.wait:
         return None
     say(f"`{command('watch', view)}` shows what follows.")
-    return Unawaited(code=Exit.DONE)
+    return Exit.DONE
 
 
 async def awaited(

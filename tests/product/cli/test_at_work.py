@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -30,6 +30,8 @@ from tests.product.cli.test_write_change import A_LOOK, Server, at_work_lease, s
 
 LEASE, HOOKS = "mpijob-elastic-controller", "mpijob-elastic"
 NOT_FOUND = status(404, "NotFound")
+# As `Answers` has it.
+Answer = web.Response | Callable[[], web.Response]
 ABSENT: Answers = {LEASE: NOT_FOUND, HOOKS: NOT_FOUND}
 
 
@@ -158,33 +160,129 @@ async def test_a_change_asks_whether_its_namespace_is_covered(
     assert re.search(words, found.trouble)
 
 
+OURS = status(400, "BadRequest", 'admission webhook "x.webhook.mpijob-elastic" denied the request')
+SILENT = web.json_response({})
+NO_RIGHT = forbidden("x")
+OPTED_OUT = web.json_response({"metadata": {"labels": {"mpijob-elastic/injection": "disabled"}}})
+NO_LABEL = web.json_response({"metadata": {}})
+UNANSWERED = "no webhook of mpijob-elastic answers for namespace ml"
+DEAD_LEASE = renewed(90)
+
+
 @pytest.mark.parametrize(
-    ("answer", "words"),
+    ("leads", "webhook", "labels", "trouble", "doubt"),
     [
-        (
-            status(
-                400,
-                "BadRequest",
-                'admission webhook "sizes.webhook.mpijob-elastic" denied the request',
-            ),
-            "",
-        ),
-        (web.json_response({}), "no webhook of mpijob-elastic answers for namespace ml"),
-        (forbidden("mpijobs"), ""),
+        pytest.param(lease, OURS, NO_LABEL, "", "", id="all is well"),
+        pytest.param(lease, SILENT, NO_LABEL, "", UNANSWERED, id="only a leader"),
+        pytest.param(lease, SILENT, NO_RIGHT, "", UNANSWERED, id="only a leader, labels unseen"),
+        pytest.param(lease, SILENT, OPTED_OUT, "", "", id="opted out"),
+        pytest.param(lease, NO_RIGHT, NO_LABEL, "", "", id="no right to ask"),
+        pytest.param(NO_RIGHT, OURS, NO_LABEL, "", "", id="only the webhook"),
+        pytest.param(NO_RIGHT, SILENT, OPTED_OUT, "", "", id="opted out, and no right to know"),
+        pytest.param(NO_RIGHT, NO_RIGHT, NO_LABEL, "", "", id="no right at all"),
+        pytest.param(DEAD_LEASE, OURS, NO_LABEL, "is running", "", id="between two controllers"),
+        pytest.param(DEAD_LEASE, SILENT, OPTED_OUT, "is running", "", id="opted out, no leader"),
     ],
 )
-async def test_who_may_not_read_what_is_covered_asks_the_webhook(
-    tmp_path: Path, answer: web.Response, words: str
+@pytest.mark.usefixtures("at_once")
+async def test_a_sign_of_life_is_enough_to_change_a_size(
+    tmp_path: Path,
+    leads: Answer,
+    webhook: web.Response,
+    labels: web.Response,
+    trouble: str,
+    doubt: str,
 ) -> None:
-    """Users learn of their own namespace only."""
-    answers: Answers = {f"deployments/{LEASE}": forbidden("deployments"), "POST mpijobs": answer}
-    async with reaching(tmp_path, answers) as (client, asked):
+    found, asked = await asked_by_a_user(tmp_path, leads, webhook, labels)
+    assert found.installed
+    assert trouble in found.trouble
+    assert bool(found.trouble) is bool(trouble)
+    assert found.doubt.startswith(doubt)
+    assert bool(found.doubt) is bool(doubt)
+    questions = [one for one in asked if one.startswith("POST ")]
+    assert len(questions) == (2 if webhook is SILENT else 1)
+    assert all(one.endswith("/namespaces/ml/mpijobs?dryRun=All") for one in questions)
+
+
+@pytest.mark.parametrize("leads", [NO_RIGHT, DEAD_LEASE, renewed(0, "")])
+@pytest.mark.parametrize("labels", [NO_LABEL, NO_RIGHT])
+@pytest.mark.usefixtures("at_once")
+async def test_without_a_sign_of_life_no_size_is_changed(
+    tmp_path: Path, leads: web.Response, labels: web.Response
+) -> None:
+    found, _ = await asked_by_a_user(tmp_path, leads, SILENT, labels)
+    assert not found.installed
+    assert found.trouble.startswith(UNANSWERED)
+    assert found.advice == "an administrator runs `mpijob-elastic status -n ml`"
+
+
+async def asked_by_a_user(
+    folder: Path, leads: Answer, webhook: web.Response, labels: web.Response
+) -> tuple[AtWork, list[str]]:
+    """Return what a user learns, who may read no Deployment; and the requests."""
+    answers: Answers = {
+        LEASE: leads,
+        f"deployments/{LEASE}": forbidden("deployments"),
+        "POST mpijobs": webhook,
+        "namespaces/ml": labels,
+    }
+    async with reaching(folder, answers) as (client, asked):
+        return await at_work.check_change(client, "ml", now=NOW), asked
+
+
+async def test_the_command_that_covers_one_more_namespace_keeps_the_others(tmp_path: Path) -> None:
+    """The last options alone decide what is installed."""
+    async with reaching(tmp_path, {f"deployments/{LEASE}": controller("a b")}) as (client, _):
         found = await at_work.check_change(client, "ml", now=time.time())
-    assert asked[-1].startswith("POST ")
-    assert asked[-1].endswith("/namespaces/ml/mpijobs?dryRun=All")
-    assert (found.installed, found.known) == (True, True)
-    assert bool(found.trouble) is bool(words)
-    assert found.trouble.startswith(words)
+    assert found.advice == (
+        "an administrator runs `mpijob-elastic install --jobs-namespace a --jobs-namespace b "
+        "--jobs-namespace ml`, with the other options of the installation"
+    )
+
+
+def stored(sent: Sent) -> object:
+    """Answer the question for the webhook as an API server without one."""
+    return sent.body
+
+
+async def test_no_size_is_written_for_a_user_where_nothing_answers(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Neither the Lease nor the registration may be read, and no webhook refuses the bad job."""
+    async with Server() as server:
+        hook = server.hook
+
+        def answer(sent: Sent) -> object | None:
+            if sent.method == "POST":
+                return stored(sent)
+            if "/leases/" in sent.path or "webhookconfigurations" in sent.path:
+                raise refused(403, "Forbidden", "no")
+            return hook(sent)
+
+        server.hook = answer
+        with pytest.raises(Refused, match="no webhook of mpijob-elastic answers for namespace"):
+            await scaled(server, A_LOOK)
+        assert server.writes == []
+    assert capsys.readouterr().out == ""
+
+
+async def test_a_size_is_waited_for_where_only_the_webhook_is_silent(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async with Server() as server:
+        hook = server.hook
+
+        def answer(sent: Sent) -> object | None:
+            if "/deployments/" in sent.path:
+                raise refused(403, "Forbidden", "no")
+            return stored(sent) if sent.method == "POST" else hook(sent)
+
+        server.hook = answer
+        assert await scaled(server, A_LOOK) == Exit.NOT_KNOWN
+        assert server.size == 4
+    printed = capsys.readouterr()
+    assert printed.err.startswith("Warning: no webhook of mpijob-elastic answers for namespace")
+    assert "the change still goes on" in printed.err
 
 
 async def test_a_size_is_not_changed_where_nobody_carries_it_out() -> None:

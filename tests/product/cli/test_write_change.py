@@ -73,6 +73,10 @@ class Server(TinyApi):
     def _asked(self, sent: Sent) -> object | None:
         if sent.query.get("dryRun") != "All":
             return None
+        if sent.method == "POST":
+            raise refused(
+                400, "BadRequest", 'admission webhook "x.webhook.mpijob-elastic" denied the request'
+            )
         between, self.between = self.between, lambda: None
         answer = json.dumps(self.objects[JOB]).encode()
         between()
