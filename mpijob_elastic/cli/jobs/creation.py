@@ -53,19 +53,23 @@ class Creation:
 
 
 async def create(where: Where, body: Object, asked: Creation) -> Exit:
-    """Create a job. Raises Refused if the name exists, and other `errors.KubeError`."""
+    """Create a job.
+
+    Raises Refused if the name exists, or where nobody would look after the job, and other
+    `errors.KubeError`.
+    """
     if asked.dry_run == "client":
         _print(body, asked, "")
         return Exit.DONE
     async with reached(where) as (client, namespace):
         assert namespace is not None
         working = await at_work.check_change(client, namespace, now=time.time())
-        if working.trouble:
-            say(f"Warning: {working.trouble}; {working.advice}", err=True)
+        is_dry = asked.dry_run != "none"
+        _refuse_uninstalled(working, is_dry=is_dry)
         name = await _created(client, namespace, body, dry_run=asked.dry_run == "server")
         shown = {**body, "metadata": {**body["metadata"], "name": name}}
-        _print(shown, asked, f"{name} -n {namespace}")
-        if asked.dry_run != "none":
+        _print(shown, asked, f"{name} -n {namespace}", leads=not working.trouble)
+        if is_dry:
             return Exit.DONE
         end = Exit.DONE
         if asked.patience:
@@ -75,8 +79,29 @@ async def create(where: Where, body: Object, asked: Creation) -> Exit:
     return max(end, await _followed(where, name))
 
 
-def _print(body: Object, asked: Creation, here: str) -> None:
-    """Print what was created, or would be; here: the words that name the job in a command."""
+def _refuse_uninstalled(working: AtWork, *, is_dry: bool) -> None:
+    """Warn of what is wrong with the controllers.
+
+    Raises Refused where nobody would look after a job, unless it is only tried.
+    """
+    trouble = working.trouble or working.doubt
+    if not trouble:
+        return
+    if working.installed or is_dry:
+        say(f"Warning: {trouble}; {working.advice}", err=True)
+        return
+    raise Refused(
+        f"{trouble}; {working.advice}. No job was created: `kubectl create -f` creates one that is "
+        "not elastic"
+    )
+
+
+def _print(body: Object, asked: Creation, here: str, *, leads: bool = True) -> None:
+    """Print what was created, or would be.
+
+    here: the words that name the job in a command. leads: whether a controller is at work, as far
+    as that is known.
+    """
     if asked.warning:
         say(f"Warning: {asked.warning}", err=True)
     name, is_dry = body["metadata"].get("name", ""), asked.dry_run != "none"
@@ -89,7 +114,8 @@ def _print(body: Object, asked: Creation, here: str) -> None:
     elif asked.patience or asked.logs:
         say(f"MPIJob {name} created.")
     else:
-        say(f"MPIJob {name} created. Follow it, and see what its workers wait for:")
+        later = "" if leads else " An elastic job trains once a controller runs."
+        say(f"MPIJob {name} created.{later} Follow it, and see what its workers wait for:")
         say(f"  mpijob-elastic watch {here}", f"  mpijob-elastic explain {here}")
 
 

@@ -14,11 +14,13 @@ from aiohttp import web
 
 from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.jobs import at_work, leader, show, submit, watch
+from mpijob_elastic.cli.jobs import at_work, leader, several, show, submit, watch
 from mpijob_elastic.cli.jobs.at_work import AtWork, Leader
 from mpijob_elastic.cli.jobs.creation import Creation
 from mpijob_elastic.cli.jobs.show import JobsAsked
+from mpijob_elastic.cli.jobs.size_request import SizeRequest, sized
 from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
+from mpijob_elastic.cli.jobs.write_change import Patience
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube.lease import micro_time
@@ -431,13 +433,57 @@ def found(path: str, lease: tuple[str, str] | None, sent: Sent) -> bytes | None:
     ).encode()
 
 
-async def test_submit_warns_that_nobody_works_and_creates_the_job(
+WORDS = submit.Words(name="fresh", image="i", command=["horovodrun", "x"], env={}, data={})
+FRESH = MPI_JOBS.path("default", "fresh")
+
+
+async def test_submit_creates_no_job_where_nobody_would_look_after_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    words = submit.Words(name="fresh", image="i", command=["horovodrun", "x"], env={}, data={})
     async with Server() as server:
         server.objects.pop(LEASES.path("mpijob-elastic", LEASE))
         where = Where(kubeconfig=server.kubeconfig, namespace="default")
-        assert await submit.submit(where, words, Creation()) == Exit.DONE
-        assert MPI_JOBS.path("default", "fresh") in server.objects
+        with pytest.raises(Refused, match=r"is not installed in this cluster.* No job was created"):
+            await submit.submit(where, WORDS, Creation())
+        assert FRESH not in server.objects
+    assert "created" not in capsys.readouterr().out
+
+
+async def test_a_dry_run_warns_that_nobody_would_look_after_the_job(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async with Server() as server:
+        server.objects.pop(LEASES.path("mpijob-elastic", LEASE))
+        server.hook = lambda sent: {"metadata": {"name": "fresh"}} if sent.body else None
+        where = Where(kubeconfig=server.kubeconfig, namespace="default")
+        assert await submit.submit(where, WORDS, Creation(dry_run="server")) == Exit.DONE
     assert "Warning: mpijob-elastic is not installed in this cluster" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("patience", [None, A_LOOK])
+@pytest.mark.usefixtures("at_once")
+async def test_submit_says_once_that_no_controller_runs(
+    patience: Patience | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with Server() as server:
+        server.put(LEASES.path("mpijob-elastic", LEASE), at_work_lease(ago=90.0))
+        where = Where(kubeconfig=server.kubeconfig, namespace="default")
+        code = await submit.submit(where, WORDS, Creation(patience=patience))
+        assert FRESH in server.objects
+    assert code == (Exit.NOT_KNOWN if patience else Exit.DONE)
+    printed = capsys.readouterr()
+    assert printed.err.count("no controller of mpijob-elastic is running") == 1
+    assert ("trains once a controller runs" in printed.out) is (patience is None)
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_a_change_of_several_jobs_says_once_that_no_controller_runs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async with Server() as server:
+        server.put(LEASES.path("mpijob-elastic", LEASE), at_work_lease(ago=90.0))
+        where = Where(kubeconfig=server.kubeconfig, namespace="default")
+        decide = sized(SizeRequest(to=1), waits=False)
+        code = await several.change(where, ["train", "train"], decide, A_LOOK)
+    assert code == Exit.NOT_KNOWN
+    assert capsys.readouterr().err.count("o controller of mpijob-elastic is running") == 1
