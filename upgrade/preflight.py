@@ -3,6 +3,7 @@
 Nothing is written; a question that cannot be answered is reported as open.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from mpijob_elastic import capabilities, names
@@ -10,7 +11,7 @@ from mpijob_elastic.install import Refused, installer, objects, server, webhook_
 from mpijob_elastic.install.installer import InstallPlan
 from mpijob_elastic.install.server import Server
 from mpijob_elastic.kube import envelopes, errors, kubectl_yaml
-from mpijob_elastic.kube.reader import ApiReader, list_objects
+from mpijob_elastic.kube.reader import LARGE_PAGE, ApiReader, list_objects
 from mpijob_elastic.kube.resources import (
     BUDGETS,
     CONFIG_MAPS,
@@ -24,6 +25,7 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe import registration, views
 from upgrade import findings, operators, scale, traces
 from upgrade.findings import Advice, PreflightFinding, Report
+from upgrade.operators import Operator
 
 _KUEUE = "kueue.x-k8s.io"
 # The version of Kueue's Workloads that queued jobs need.
@@ -47,7 +49,8 @@ async def look(client: ApiWriter, plan: InstallPlan, *, now: float) -> Report:
     Raises `errors.KubeError` if nothing can be asked.
     """
     found = await server.examine(client, [*plan.manifests(), *server.every_manifest()])
-    seen = await judge(client, found, plan, now=now)
+    found_operators = await operators.operators_in(client)
+    seen = await judge(client, found, plan, found_operators, now=now)
     return Report(
         findings=(
             *seen.findings,
@@ -59,10 +62,19 @@ async def look(client: ApiWriter, plan: InstallPlan, *, now: float) -> Report:
     )
 
 
-async def judge(client: ApiReader, found: Server, plan: InstallPlan, *, now: float) -> Report:
-    """Look at the cluster and its jobs, and not at the installation; raises as `look` does."""
+async def judge(
+    client: ApiReader,
+    found: Server,
+    plan: InstallPlan,
+    found_operators: Sequence[Operator] | None,
+    *,
+    now: float,
+) -> Report:
+    """Look at the cluster and its jobs, and not at the installation; raises as `look` does.
+
+    found_operators: as `operators.operators_in` returns them.
+    """
     jobs = await _jobs(client)
-    found_operators = await operators.operators_in(client)
     adoptions = None if jobs is None else [findings.adoption(view, now=now) for view in jobs]
     return Report(
         findings=(
@@ -108,7 +120,11 @@ async def _faults(client: ApiReader) -> list[str]:
         job, (faults, _) = envelopes.read_stub(raw).metadata, operator_types.judge(raw)
         return f"{job.namespace}/{job.name}: {faults[0]}" if faults else ""
 
-    return [fault for fault in await list_objects(client, MPI_JOBS.path(), read) if fault]
+    return [
+        fault
+        for fault in await list_objects(client, MPI_JOBS.path(), read, size=LARGE_PAGE)
+        if fault
+    ]
 
 
 async def labels(client: ApiReader, plan: InstallPlan) -> list[PreflightFinding]:
@@ -118,7 +134,7 @@ async def labels(client: ApiReader, plan: InstallPlan) -> list[PreflightFinding]
             PreflightFinding("labels", Advice.GO, "the labels of pod templates are not put back")
         ]
     try:
-        jobs = await list_objects(client, MPI_JOBS.path(), pod_labels.read)
+        jobs = await list_objects(client, MPI_JOBS.path(), pod_labels.read, size=LARGE_PAGE)
     except (errors.Forbidden, errors.NotFound):
         return []
     covered = [job for job in jobs if job.pods and _is_covered(plan, job.metadata.namespace)]
@@ -151,7 +167,7 @@ async def _dropped(client: ApiReader, plan: InstallPlan) -> list[tuple[str, list
         found = [] if says else template_fields.names_of(job)
         return metadata.namespace, metadata.name, found
 
-    jobs = await list_objects(client, MPI_JOBS.path(), read)
+    jobs = await list_objects(client, MPI_JOBS.path(), read, size=LARGE_PAGE)
     return [
         (f"{namespace}/{name}", found)
         for namespace, name, found in jobs

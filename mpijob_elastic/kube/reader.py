@@ -35,6 +35,8 @@ DEFAULT_RETRY_AFTER = 1.0
 # with up to 500 objects in a page, 300 such objects took the controller above the limit of its
 # Deployment, at each start.
 PAGE = 50
+# The same for a command, whose memory has no limit and whose user waits for each page.
+LARGE_PAGE = 500
 # A header as the API server sends it: 299 - "text" (RFC 7234, section 5.5).
 _REFUSED = f"[Errno {errno.ECONNREFUSED}]"
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
@@ -279,17 +281,18 @@ async def list_objects(
     *,
     selector: str = "",
     query: Mapping[str, str] = MappingProxyType({}),
+    size: int = PAGE,
 ) -> list[T]:
     """Return every object at `path` that matches the label `selector` and `query`.
 
-    Raises as `ApiReader.get` does.
+    size: objects of a page. Raises as `ApiReader.get` does.
 
     An object that `read` refuses is logged and left out: its author must not stop the objects of
     others.
     """
     asked = {**query, "labelSelector": selector} if selector else query
     found = []
-    async for page in pages(client, path, query=asked):
+    async for page in pages(client, path, query=asked, size=size):
         for raw in page.items or ():
             try:
                 found.append(read(raw))
@@ -316,6 +319,8 @@ async def _answer(
             answer = await response.read()
     if response.status >= 400:
         raise errors.from_response(response.status, answer, response.headers.get("Retry-After"))
+    if response.content_type == "text/html":
+        raise errors.Unreachable(f"{where}: a web page answers, and not an API server")
     for text in _WARNING.findall(", ".join(response.headers.getall("Warning", ()))):
         warn(re.sub(r"\\(.)", r"\1", text))
     return answer

@@ -52,6 +52,8 @@ class SeenWebhook:
     trouble: str = ""
     #: Why it was not asked, as a sentence; "" if it was.
     unasked: str = ""
+    #: A namespace of jobs for which the API server does not ask the webhook; "" for none.
+    left_out: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,11 +62,11 @@ class InstallationFacts:
 
     #: The version of this program, and of the API server.
     cli: str
-    kubernetes: str
+    kubernetes: str | NotReadable
     #: The preferred version of each API group that is served.
-    groups: Mapping[str, str]
+    groups: Mapping[str, str] | NotReadable
     #: The subresources of MPIJobs are served as `mpijobs/scale`; None without MPIJobs of v1.
-    subresources: frozenset[str] | None
+    subresources: frozenset[str] | NotReadable | None
     #: None if there is none.
     lease: LeaseSpec | NotReadable | None
     #: The Lease is not renewed any more, in words; "" if it is, or if nobody knows.

@@ -181,7 +181,7 @@ async def check(client: ApiReader, *, now: float) -> AtWork:
     if lease is None:
         return AtWork(known=False)
     if lease.metadata.name:
-        return await _leading(client, lease, names.NAMESPACE, now=now)
+        return await leading(client, lease, names.NAMESPACE, now=now)
     registered = await registration.read(client)
     if registered is None:
         return AtWork(known=False)  # it may be installed in another namespace
@@ -195,10 +195,10 @@ async def check(client: ApiReader, *, now: float) -> AtWork:
     there = await leader.lease(client, home)
     if there is None:
         return AtWork(home=home, known=False)
-    return await _leading(client, there, home, now=now)
+    return await leading(client, there, home, now=now)
 
 
-async def _leading(client: ApiReader, lease: LeaseObject, home: str, *, now: float) -> AtWork:
+async def leading(client: ApiReader, lease: LeaseObject, home: str, *, now: float) -> AtWork:
     """Return whether the holder of a Lease carries out changes.
 
     A Lease that is free or has expired is looked at again: another controller may take it over in

@@ -34,6 +34,8 @@ from mpijob_elastic.telemetry.terminal import say
 Object = dict[str, Any]
 # Whether nothing is contacted, the API server only tries, or the job is created.
 DryRun = Literal["client", "server", "none"]
+# How the API server begins to say that the namespace of an object does not exist.
+_NO_NAMESPACE = "namespaces "
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +130,10 @@ def _format(asked: Creation) -> str:
 async def _created(
     client: ApiWriter, namespace: str, body: Mapping[str, Any], *, dry_run: bool
 ) -> str:
-    """Create a job, and return its name. Raises Refused if the name exists."""
+    """Create a job, and return its name.
+
+    Raises Refused if the name exists, and NotServed in a cluster without MPIJobs.
+    """
     query = {**MANAGER, "dryRun": "All"} if dry_run else MANAGER
     try:
         made = await client.create_object(MPI_JOBS.path(namespace), body=body, query=query)
@@ -138,6 +143,10 @@ async def _created(
             f"there is an MPIJob {namespace}/{name}: choose another --name, or "
             f"`mpijob-elastic delete {name} -n {namespace}`"
         ) from None
+    except errors.NotFound as error:
+        if error.message.startswith(_NO_NAMESPACE):
+            raise
+        raise snapshot.not_served(client) from error
     name = msgspec.json.decode(made)["metadata"]["name"]
     assert isinstance(name, str)
     return name
