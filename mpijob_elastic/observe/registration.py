@@ -4,7 +4,7 @@ The webhook works if it is registered and trusted, and a replica is ready. An ob
 that this user may not read counts as correct.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -41,10 +41,12 @@ def home(registered: Registration | None) -> str:
 
     The default namespace if the registration does not show it.
     """
-    services = (
-        hook["clientConfig"].get("service") for hook in (registered or {}).get("webhooks", ())
-    )
+    services = (hook["clientConfig"].get("service") for hook in _hooks(registered))
     return next((str(service["namespace"]) for service in services if service), names.NAMESPACE)
+
+
+def _hooks(registered: Registration | None) -> Sequence[dict[str, Any]]:
+    return (registered or {}).get("webhooks") or ()
 
 
 async def trouble(client: ApiReader, registered: Registration | None) -> str:
@@ -59,9 +61,7 @@ async def trouble(client: ApiReader, registered: Registration | None) -> str:
             "the API server does not call the webhook of mpijob-elastic "
             "(no MutatingWebhookConfiguration)"
         )
-    config: dict[str, Any] = next(
-        (hook["clientConfig"] for hook in registered.get("webhooks", ())), {}
-    )
+    config: dict[str, Any] = next((hook["clientConfig"] for hook in _hooks(registered)), {})
     if not config.get("caBundle"):
         return "the API server cannot trust the webhook (caBundle is empty)"
     service = config.get("service")

@@ -82,7 +82,7 @@ class InstallationFacts:
     operators: Sequence[Operator] | NotReadable
     #: What `upgrade preflight` says of the cluster and its jobs.
     preflight: Sequence[PreflightFinding] | NotReadable
-    #: The namespace for which `blocked` was asked, and the commands that lack a right there; None
-    #: if that cannot be told.
+    #: The user's namespace.
     namespace: str
-    blocked: Mapping[str, frozenset[UserRight]] | None
+    #: The commands that lack a right in that namespace; None if that cannot be told.
+    blocked_commands: Mapping[str, frozenset[UserRight]] | None

@@ -365,7 +365,7 @@ def _preflight(facts: InstallationFacts) -> InstalledPart:
 
 
 def _your_rights(facts: InstallationFacts) -> InstalledPart:
-    part, here, blocked = "your rights", f"in namespace {facts.namespace}", facts.blocked
+    part, here, blocked = "your rights", f"in namespace {facts.namespace}", facts.blocked_commands
     if blocked is None:
         return _unknown(part)
     if not blocked:

@@ -92,7 +92,7 @@ async def read(client: ApiWriter, namespace: str, *, now: float) -> Installation
             now=now,
         ),
         namespace=namespace,
-        blocked=await _blocked(client, namespace),
+        blocked_commands=await _blocked_commands(client, namespace),
     )
 
 
@@ -149,10 +149,10 @@ async def _deployment(
 ) -> SeenDeployment | NotReadable | None:
     lacks = _lacks(DEPLOYMENTS, "get", f"in namespace {home}", name)
     raw = await _readable(client.find(DEPLOYMENTS.path(home, name)), lacks)
-    return seen(objects.read(raw)) if isinstance(raw, bytes) else raw
+    return deployment(objects.read(raw)) if isinstance(raw, bytes) else raw
 
 
-def seen(found: Mapping[str, Any]) -> SeenDeployment:
+def deployment(found: Mapping[str, Any]) -> SeenDeployment:
     """Return what matters of a Deployment."""
     [container, *_] = found["spec"]["template"]["spec"]["containers"]
     return SeenDeployment(
@@ -165,12 +165,15 @@ def seen(found: Mapping[str, Any]) -> SeenDeployment:
     )
 
 
+def _fields_of_spec(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the fields of the spec that an entry of managedFields names."""
+    return (entry.get("fieldsV1") or {}).get("f:spec") or {}
+
+
 def author(metadata: Mapping[str, Any]) -> str:
     """Return the program that wrote the pods of a Deployment last, in words."""
     entries = [
-        one
-        for one in metadata.get("managedFields") or ()
-        if "f:template" in (one.get("fieldsV1") or {}).get("f:spec", {})
+        one for one in metadata.get("managedFields") or () if "f:template" in _fields_of_spec(one)
     ]
     newest: Mapping[str, Any] = max(entries, key=lambda one: str(one.get("time", "")), default={})
     manager = str(newest.get("manager", "somebody"))
@@ -232,7 +235,7 @@ def _authorities(registered: Registration | None) -> Sequence[float]:
     if registered is None:
         return []
     bundles = [
-        hook["clientConfig"].get("caBundle") or "" for hook in registered.get("webhooks", ())
+        hook["clientConfig"].get("caBundle") or "" for hook in registered.get("webhooks") or ()
     ]
     return [
         one.not_valid_after_utc.timestamp()
@@ -289,7 +292,9 @@ async def _preflight(
         return _lacks(MPI_JOBS, "list", "in all namespaces")
 
 
-async def _blocked(client: ApiReader, namespace: str) -> Mapping[str, frozenset[UserRight]] | None:
+async def _blocked_commands(
+    client: ApiReader, namespace: str
+) -> Mapping[str, frozenset[UserRight]] | None:
     """Return the commands that lack rights in the namespace; None if that cannot be told."""
     rules, is_complete = await server.own_rules(client, namespace)
     found = rights.blocked(rules)

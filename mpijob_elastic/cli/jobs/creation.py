@@ -68,17 +68,17 @@ async def create(where: Where, body: Object, asked: Creation) -> Exit:
         working = await at_work.check_change(client, namespace, now=time.time())
         is_dry = asked.dry_run != "none"
         _refuse_uninstalled(working, is_dry=is_dry)
-        name = await _created(client, namespace, body, dry_run=asked.dry_run == "server")
+        name = await _create(client, namespace, body, dry_run=asked.dry_run == "server")
         shown = {**body, "metadata": {**body["metadata"], "name": name}}
         _print(shown, asked, f"{name} -n {namespace}", leads=not working.trouble)
         if is_dry:
             return Exit.DONE
         end = Exit.DONE
         if asked.patience:
-            end = await _trained(client, namespace, name, working, asked.patience)
+            end = await _wait_for_training(client, namespace, name, working, asked.patience)
     if not asked.logs:
         return end
-    return max(end, await _followed(where, name))
+    return max(end, await _follow_log(where, name))
 
 
 def _refuse_uninstalled(working: AtWork, *, is_dry: bool) -> None:
@@ -127,7 +127,7 @@ def _format(asked: Creation) -> str:
     return "yaml" if is_job else asked.output
 
 
-async def _created(
+async def _create(
     client: ApiWriter, namespace: str, body: Mapping[str, Any], *, dry_run: bool
 ) -> str:
     """Create a job, and return its name.
@@ -152,12 +152,12 @@ async def _created(
     return name
 
 
-async def _trained(
+async def _wait_for_training(
     client: ApiWriter, namespace: str, name: str, working: AtWork, patience: Patience
 ) -> Exit:
     """Wait until a rank runs in each worker. Raises `errors.KubeError`."""
     found = await snapshot.fetch_job(client, namespace, name)
-    end = write_change.unwaited(working, patience, found.view)
+    end = write_change.end_without_wait(working, patience, found.view)
     if end is not None:
         return end
     asked = JobChange(
@@ -166,10 +166,10 @@ async def _trained(
         goal=partial(waiting.trains, size=found.view.replicas),
         ended=size_request.trains_now,
     )
-    return await write_change.awaited(client, found, asked, patience, Leader(working))
+    return await write_change.say_outcome(client, found, asked, patience, Leader(working))
 
 
-async def _followed(where: Where, name: str) -> Exit:
+async def _follow_log(where: Where, name: str) -> Exit:
     """Print the launcher's log to the end of a job; return whether the job succeeded."""
     await logs.logs(where, job=name, wanted=Wanted(follow=True))
     async with reached(where) as (client, namespace):

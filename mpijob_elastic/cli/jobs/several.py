@@ -34,20 +34,22 @@ async def change(where: Where, jobs: Sequence[str], decide: Decide, patience: Pa
         write_change.warn(working)
         for job in jobs:
             try:
-                snapshot, asked = await write_change.written(client, namespace, job, decide)
+                snapshot, asked = await write_change.write(client, namespace, job, decide)
             except errors.KubeError as error:
                 end = max(end, told(error))
                 continue
             say(asked.says)
-            unwaited = write_change.unwaited(working, patience, snapshot.view)
-            if unwaited is None:
+            without_wait = write_change.end_without_wait(working, patience, snapshot.view)
+            if without_wait is None:
                 begun.append((snapshot, asked))
             else:
-                end = max(end, unwaited)
+                end = max(end, without_wait)
         for snapshot, asked in begun:
             shared = replace(patience, seconds=max(_LEAST, until - time.monotonic()))
             try:
-                found = await write_change.awaited(client, snapshot, asked, shared, Leader(working))
+                found = await write_change.say_outcome(
+                    client, snapshot, asked, shared, Leader(working)
+                )
             except errors.KubeError as error:
                 found = told(error)
             end = max(end, found)

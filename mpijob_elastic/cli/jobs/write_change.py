@@ -40,7 +40,7 @@ MANAGER = {"fieldManager": "mpijob-elastic-cli"}
 # Warnings of the controller that a change ended differently: a rank was cut, a size was set back.
 _OTHERWISE = frozenset({"DrainTimeout", "ScaleTimeout"})
 # Seconds that an Event may take, because the controller sends Events beside its work.
-_TOLD_WITHIN = 1.0
+_EVENT_WITHIN = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,10 +77,10 @@ Decide = Callable[[ApiWriter, Snapshot], Awaitable[JobChange]]
 async def change(where: Where, job: str, decide: Decide, patience: Patience) -> Exit:
     """Change a job, and wait for the end of the change. Raises `errors.KubeError`."""
     async with reached(where) as (client, namespace):
-        return await made(client, namespace, job, decide, patience)
+        return await carry_out(client, namespace, job, decide, patience)
 
 
-async def made(
+async def carry_out(
     client: ApiWriter, namespace: str | None, job: str, decide: Decide, patience: Patience
 ) -> Exit:
     """Do the same as `change`, with a connected client.
@@ -89,13 +89,13 @@ async def made(
     controller is at work and none may take over in a moment. Raises `errors.KubeError`.
     """
     working = await refuse_uninstalled(client, namespace)
-    snapshot, asked = await written(client, namespace, job, decide)
+    snapshot, asked = await write(client, namespace, job, decide)
     say(asked.says)
     warn(working)
-    end = unwaited(working, patience, snapshot.view)
+    end = end_without_wait(working, patience, snapshot.view)
     if end is not None:
         return end
-    return await awaited(client, snapshot, asked, patience, Leader(working))
+    return await say_outcome(client, snapshot, asked, patience, Leader(working))
 
 
 async def refuse_uninstalled(client: ApiWriter, namespace: str | None) -> AtWork:
@@ -119,7 +119,7 @@ def warn(working: AtWork) -> None:
         say(f"Warning: {working.doubt}; {working.advice}", err=True)
 
 
-def unwaited(working: AtWork, patience: Patience, view: JobView) -> Exit | None:
+def end_without_wait(working: AtWork, patience: Patience, view: JobView) -> Exit | None:
     """Return how a command ends that does not wait for its change; None if it is to wait."""
     if working.trouble and not (working.may_return and patience.wait):
         return Exit.NOT_KNOWN if patience.wait else Exit.DONE
@@ -129,12 +129,12 @@ def unwaited(working: AtWork, patience: Patience, view: JobView) -> Exit | None:
     return Exit.DONE
 
 
-async def awaited(
+async def say_outcome(
     client: ApiWriter, snapshot: Snapshot, asked: JobChange, patience: Patience, leader: Leader
 ) -> Exit:
     """Wait for the end of a change, and say how it ended. Raises `errors.KubeError`."""
     try:
-        end, lines = await followed(client, snapshot, asked, patience, leader=leader)
+        end, lines = await outcome(client, snapshot, asked, patience, leader=leader)
     except asyncio.CancelledError:
         say(
             f"Interrupted. Nothing is undone, {_outlook(leader)}: "
@@ -146,7 +146,7 @@ async def awaited(
     return end
 
 
-async def followed(
+async def outcome(
     client: ApiWriter,
     snapshot: Snapshot,
     asked: JobChange,
@@ -175,9 +175,9 @@ async def followed(
     if end is None:
         return Exit.NOT_KNOWN, [f"After {late} the API server does not answer: {looks}."]
     progress, seen = end
-    await asyncio.sleep(_TOLD_WITHIN)
+    await asyncio.sleep(_EVENT_WITHIN)
     after = await dependencies.own_warnings(client, view.namespace, view.ref.uid)
-    told = [
+    warnings = [
         message
         for name, (reason, message) in after.items()
         if name not in before and reason in _OTHERWISE
@@ -194,7 +194,7 @@ async def followed(
         )
         return Exit.NOT_KNOWN, [first, "", *causes, "", last]
     words = f"{progress.otherwise}." if progress.otherwise else asked.ended(seen)
-    return Exit.OTHERWISE if progress.otherwise or told else Exit.DONE, [words, *told]
+    return Exit.OTHERWISE if progress.otherwise or warnings else Exit.DONE, [words, *warnings]
 
 
 def _outlook(leader: Leader) -> str:
@@ -266,7 +266,7 @@ async def size_owner(client: ApiWriter, snapshot: Snapshot) -> str:
     return ""
 
 
-def agreed(decide: Decide, says: str, *, since: str) -> Decide:
+def same_decision(decide: Decide, says: str, *, since: str) -> Decide:
     """Return the same decision, which is refused once its words differ from `says`.
 
     since: the moment at which the decision had these words.
@@ -284,7 +284,7 @@ def agreed(decide: Decide, says: str, *, since: str) -> Decide:
     return same
 
 
-async def written(
+async def write(
     client: ApiWriter, namespace: str | None, job: str, decide: Decide, *, dry_run: bool = False
 ) -> tuple[Snapshot, JobChange]:
     """Write the change; return the job as it was before, and the change.

@@ -249,6 +249,19 @@ async def test_a_ca_that_is_no_base64_is_no_certificate(
     assert parts["certificates"] == ("-", "-")
 
 
+async def test_a_registration_without_webhooks_is_wrong(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.put(REGISTERED, {"metadata": {}, "webhooks": None})
+    world.answers_in = lambda _: False
+    code, parts, _ = await said(world, capsys)
+    assert code is Exit.REFUSED
+    assert parts["webhook"] == (
+        "wrong",
+        "the API server cannot trust the webhook (caBundle is empty)",
+    )
+
+
 async def test_a_large_cluster_is_read_once_and_in_large_pages(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
