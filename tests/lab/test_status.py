@@ -9,8 +9,10 @@ import pytest
 from lab.cluster import Cluster
 from mpijob_elastic import __version__
 from mpijob_elastic.cli.exit_codes import Exit
+from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.command_line import IMAGE, UNINSTALL, CommandLine
 from tests.lab.job import Job
+from tests.lab.launchers import UNMUTATED, label
 from tests.lab.typed import Typed
 from tests.lab.waiting import may
 
@@ -134,6 +136,28 @@ async def test_with_the_webhook_the_same_user_hears_nothing(cluster: Cluster, jo
     user = Typed(users_kubeconfig(cluster, job.namespace), job.namespace)
     code, printed = await user.run("submit", "--name=other", "--image=i", "--np=1", "--", "true")
     assert (code, "Warning" in printed) == (0, False), printed
+
+
+@pytest.mark.usefixtures("elastic", "operator")
+async def test_a_namespace_that_opts_out_of_the_webhook_is_not_broken(
+    cluster: Cluster, job: Job, client: ApiWriter
+) -> None:
+    user = Typed(users_kubeconfig(cluster, job.namespace), job.namespace)
+    await job.create(replicas=2)
+    await job.settled(2)
+    await label(client, job.namespace, UNMUTATED)
+    grown = ("scaleout", job.name, "--to", "3", "--no-exec")
+    said = await user.refused(*grown)
+    assert f"no webhook of mpijob-elastic answers for namespace {job.namespace}, and no" in said
+    here = ("-n", job.namespace)
+    cluster.kubectl("create", "role", "looks", *here, "--verb=get", "--resource=namespaces")
+    who = f"--serviceaccount={job.namespace}:user"
+    cluster.kubectl("create", "rolebinding", "looks", *here, "--role=looks", who)
+    may(cluster, "user", "get", "namespaces", namespace=job.namespace)
+    code, printed = await user.run(*grown)
+    assert code == Exit.DONE, printed
+    code, _, found = await parts(Typed(cluster.kubeconfig, job.namespace))
+    assert (code, found["webhook"]) == (Exit.OTHERWISE, ("ok", "answers for jobs in default"))
 
 
 def roles(lab: CommandLine) -> list[str]:
