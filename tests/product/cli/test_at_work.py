@@ -27,6 +27,7 @@ from mpijob_elastic.kube.lease import micro_time
 from mpijob_elastic.kube.resources import LEASES, MPI_JOBS
 from tests.doubles.api import refused
 from tests.doubles.direct import Sent
+from tests.product.cli import worlds
 from tests.product.cli.cluster import Answers, forbidden, lease, reaching, serving, status, world
 from tests.product.cli.test_write_change import A_LOOK, Server, at_work_lease, scaled
 
@@ -338,7 +339,8 @@ RELEASED = {"holderIdentity": "", "leaseDurationSeconds": 1}
 EXPIRED = {"holderIdentity": "a", "leaseDurationSeconds": 15}
 
 
-def as_of(ago: float, spec: dict[str, object]) -> dict[str, object]:
+def as_of(ago: float, spec: worlds.Object) -> worlds.Object:
+    """A Lease that was written so many seconds ago, which only a test that runs can make."""
     found = at_work_lease(ago=ago)
     return {**found, "spec": {**found["spec"], **spec}}
 
@@ -346,32 +348,28 @@ def as_of(ago: float, spec: dict[str, object]) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("first", "then", "trouble", "may_return"),
     [
-        pytest.param(as_of(30.0, EXPIRED), as_of(28.0, EXPIRED), "", False, id="a clock ahead"),
-        pytest.param(
-            as_of(120.0, EXPIRED), as_of(118.0, EXPIRED), "", False, id="a clock far ahead"
-        ),
-        pytest.param(as_of(1.0, RELEASED), as_of(0.0, EXPIRED), "", False, id="handed over"),
-        pytest.param(
-            as_of(1.0, RELEASED), as_of(1.0, RELEASED), "is the leader", True, id="released"
-        ),
-        pytest.param(as_of(120.0, RELEASED), None, "is the leader", False, id="released long ago"),
-        pytest.param(as_of(120.0, EXPIRED), None, "is running", False, id="dead"),
+        pytest.param((30.0, EXPIRED), (28.0, EXPIRED), "", False, id="a clock ahead"),
+        pytest.param((120.0, EXPIRED), (118.0, EXPIRED), "", False, id="a clock far ahead"),
+        pytest.param((1.0, RELEASED), (0.0, EXPIRED), "", False, id="handed over"),
+        pytest.param((1.0, RELEASED), (1.0, RELEASED), "is the leader", True, id="released"),
+        pytest.param((120.0, RELEASED), None, "is the leader", False, id="released long ago"),
+        pytest.param((120.0, EXPIRED), None, "is running", False, id="dead"),
     ],
 )
 async def test_a_lease_without_a_leader_is_looked_at_again(
     monkeypatch: pytest.MonkeyPatch,
-    first: dict[str, object],
-    then: dict[str, object] | None,
+    first: tuple[float, worlds.Object],
+    then: tuple[float, worlds.Object] | None,
     trouble: str,
     may_return: bool,
 ) -> None:
     path = LEASES.path("mpijob-elastic", LEASE)
     async with Server() as server:
-        server.put(path, first)
+        server.put(path, as_of(*first))
 
         async def write(_seconds: float) -> None:
             if then is not None:
-                server.put(path, then)
+                server.put(path, as_of(*then))
 
         where = Where(kubeconfig=server.kubeconfig, namespace="default")
         async with reached(where) as (client, _):
