@@ -105,10 +105,15 @@ async def check(client: ApiReader) -> None:
 
 async def read_all(client: ApiReader) -> tuple[list[MPIJob], list[ConfigFacts], list[PodFacts]]:
     """Return all MPIJobs, and the ConfigMaps and pods of jobs. Raises `errors.KubeError`."""
+    jobs = await list_objects(client, MPI_JOBS.path(), mpijob.decode, size=LARGE_PAGE)
+    return jobs, *await read_parts(client)
+
+
+async def read_parts(client: ApiReader) -> tuple[list[ConfigFacts], list[PodFacts]]:
+    """Return the ConfigMaps and pods of all jobs. Raises `errors.KubeError`."""
     listed = partial(list_objects, client, size=LARGE_PAGE)
     read_pod = partial(facts_pod.read, marks=capabilities.POD_MARKS)
     return (
-        await listed(MPI_JOBS.path(), mpijob.decode),
         await listed(CONFIG_MAPS.path(), facts_config.read_config, selector=names.LABEL_APP),
         await listed(PODS.path(), read_pod, selector=names.POD_SELECTOR),
     )

@@ -10,7 +10,14 @@ import asyncio
 import errno
 import logging
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -291,20 +298,35 @@ async def list_objects(
     others.
     """
     asked = {**query, "labelSelector": selector} if selector else query
-    found = []
+    found = list[T]()
     async for page in pages(client, path, query=asked, size=size):
-        for raw in page.items or ():
-            try:
-                found.append(read(raw))
-            except Exception as error:  # noqa: BLE001 - whatever is wrong, it is wrong with this object alone
-                meta = await envelopes.read_identity(raw)
-                log.warning(
-                    "%s: left out %s/%s, which cannot be read: %s",
-                    path,
-                    meta.namespace,
-                    meta.name,
-                    error,
-                )
+        found += await readable(path, page.items or (), read)
+    return found
+
+
+async def list_texts(client: ApiReader, path: str, *, size: int = PAGE) -> list[msgspec.Raw]:
+    """Return the text of every object at `path`, for several readers. See `list_objects`."""
+    found = list[msgspec.Raw]()
+    async for page in pages(client, path, query={}, size=size):
+        found += page.items or ()
+    return found
+
+
+async def readable(path: str, texts: Iterable[msgspec.Raw], read: Callable[[bytes], T]) -> list[T]:
+    """Return each object that `read` does not refuse; the others are logged with their `path`."""
+    found = list[T]()
+    for raw in texts:
+        try:
+            found.append(read(raw))
+        except Exception as error:  # noqa: BLE001 - whatever is wrong, it is wrong with this object alone
+            meta = await envelopes.read_identity(raw)
+            log.warning(
+                "%s: left out %s/%s, which cannot be read: %s",
+                path,
+                meta.namespace,
+                meta.name,
+                error,
+            )
     return found
 
 

@@ -18,6 +18,7 @@ from mpijob_elastic.kube.resources import (
     DEPLOYMENTS,
     ENDPOINT_SLICES,
     LEASES,
+    MPI_JOBS,
     MUTATING_WEBHOOKS,
     NAMESPACES,
     PODS,
@@ -276,6 +277,8 @@ async def test_a_large_cluster_is_read_once_and_in_large_pages(
     assert len(asked) == 2 * 2000 / 500
     assert world.requests.count(f"GET {DEPLOYMENTS.path()}") == 1
     assert world.requests.count(f"GET {LEASE}") == 1
+    # The first of both asks whether this user may.
+    assert world.requests.count(f"GET {MPI_JOBS.path()}") == 2
 
 
 @pytest.mark.parametrize(

@@ -282,7 +282,7 @@ async def test_each_rule_that_begins_to_match_by_labels_is_named(
     await put(api, NETWORK_POLICIES, "all", spec={"podSelector": {}})
     await put(api, BUDGETS, "keep", spec={"selector": MATCHING})
     await put(api, SERVICES, "web", spec={"selector": BENCH})
-    found = await preflight.labels(client, InstallPlan())
+    found = await preflight.labels(client, InstallPlan(), await preflight.job_texts(client))
     assert {one.verdict for one in found} == {Advice.CARE}
     assert [one.text.partition(f" {BEGINS}")[0] for one in found] == [
         "ml/train: Worker.template: the required anti-affinity to app=bench (by node)",
@@ -303,7 +303,7 @@ async def test_no_rule_is_named_where_no_label_is_put_back(
     api: TinyApi, client: ApiWriter, plan: InstallPlan, words: str
 ) -> None:
     await bench(api)
-    [found] = await preflight.labels(client, plan)
+    [found] = await preflight.labels(client, plan, await preflight.job_texts(client))
     assert (found.verdict, words in found.text) == (Advice.GO, True)
 
 
@@ -312,5 +312,5 @@ async def test_rules_that_may_not_be_listed_are_an_open_question(
 ) -> None:
     await bench(api)
     with proxy.inject(Answer(status=403), on=lambda one: "/services" in one.path):
-        [found] = await preflight.labels(client, InstallPlan())
+        [found] = await preflight.labels(client, InstallPlan(), await preflight.job_texts(client))
     assert found == findings.unknown("labels", "list services in all namespaces")
