@@ -296,6 +296,9 @@ async def _blocked_commands(
     client: ApiReader, namespace: str
 ) -> Mapping[str, frozenset[UserRight]] | None:
     """Return the commands that lack rights in the namespace; None if that cannot be told."""
-    rules, is_complete = await server.own_rules(client, namespace)
+    try:
+        rules, is_complete = await server.own_rules(client, namespace)
+    except errors.Forbidden:
+        return None
     found = rights.blocked(rules)
     return found if is_complete or not found else None
