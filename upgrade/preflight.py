@@ -223,6 +223,9 @@ async def _webhook(client: ApiWriter, plan: InstallPlan) -> PreflightFinding:
         answers = False
     if answers:
         return PreflightFinding("webhook", Advice.GO, "installed; it answers")
+    if await registration.is_left_out(client, namespace, registration.home(registered)):
+        said = f"installed; namespace {namespace} leaves it out, so it was not asked"
+        return PreflightFinding("webhook", Advice.CARE, said)
     why = (
         await registration.trouble(client, registered)
         or f"it did not answer for a job in {namespace}"
