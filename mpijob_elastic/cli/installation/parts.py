@@ -109,7 +109,7 @@ _ENDS = {
     "apart": (
         Exit.REFUSED,
         "A controller of mpijob-elastic leads, but no webhook answers here: it does not cover the "
-        "namespace, or its webhook does not work.",
+        "namespace, a label of the namespace leaves the webhook out, or the webhook does not work.",
     ),
     "uncovered": (
         Exit.REFUSED,

@@ -124,8 +124,11 @@ async def _answering(client: ApiWriter, working: AtWork, namespace: str) -> AtWo
         return working
     silent = f"no webhook of {names.PROGRAM} answers for namespace {namespace}"
     if working.known and not working.trouble:
-        doubt = f"{silent}, so it does not cover the namespace, or its webhook does not work"
-        return replace(working, doubt=doubt)
+        doubt = (
+            f"{silent}: it does not cover the namespace, a label of the namespace leaves the "
+            "webhook out, or the webhook does not work"
+        )
+        return replace(working, doubt=doubt, advice=f"`{_STATUS} -n {namespace}` says more")
     return replace(
         working,
         installed=False,

@@ -202,6 +202,7 @@ async def test_a_sign_of_life_is_enough_to_change_a_size(
     assert bool(found.trouble) is bool(trouble)
     assert found.doubt.startswith(doubt)
     assert bool(found.doubt) is bool(doubt)
+    assert found.advice.endswith("status -n ml` says more" if doubt else "status` says more")
     questions = [one for one in asked if one.startswith("POST ")]
     assert len(questions) == (2 if webhook is SILENT else 1)
     assert all(one.endswith("/namespaces/ml/mpijobs?dryRun=All") for one in questions)
