@@ -155,6 +155,8 @@ WEBHOOK_CONFIGURATION = "mpijob-elastic"
 NAMESPACE_OPT_OUT = f"{PREFIX}injection"
 # The same for the one hook that gives new jobs a queue.
 NO_DEFAULT_QUEUE = f"{PREFIX}default-queue"
+# Namespaces whose jobs are never managed, beside the one of the installation.
+NOT_FOR_JOBS = frozenset({"kube-system", "kube-public", "kube-node-lease", NAMESPACE})
 
 PATH_MUTATE = "/mutate"
 PATH_VALIDATE = "/validate"

@@ -22,8 +22,6 @@ from mpijob_elastic.model.phrases import listed
 
 # Server-side apply needs patch, and create for an object that does not exist yet.
 APPLY_VERBS = ("get", "create", "patch")
-# Jobs in these namespaces are never managed.
-NOT_FOR_JOBS = frozenset({"kube-system", "kube-public", "kube-node-lease", names.NAMESPACE})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +40,7 @@ class InstallPlan:
         """Raise ValueError if the plan makes no sense."""
         if Overlay.SINGLE_NAMESPACE in self.overlays and not self.jobs_namespaces:
             raise ValueError("--overlay single-namespace needs the namespaces whose jobs to manage")
-        if never := NOT_FOR_JOBS.intersection(self.jobs_namespaces):
+        if never := names.NOT_FOR_JOBS.intersection(self.jobs_namespaces):
             raise ValueError(f"jobs in {min(never)} are never managed; name another namespace")
 
     def manifests(self) -> list[Manifest]:

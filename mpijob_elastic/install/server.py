@@ -103,13 +103,23 @@ async def examine(client: ApiReader, manifests: Iterable[Manifest]) -> Server:
 
     Raises `errors.KubeError`.
     """
-    version = msgspec.json.decode(await client.get("/version"), type=_Version)
+    version = await _version(client)
     wanted = sorted({identity(manifest).api_version for manifest in manifests})
     found = await asyncio.gather(*(resources(client, api_version) for api_version in wanted))
     served = {kind: resource for resources_of in found for kind, resource in resources_of.items()}
     # Some providers append a plus sign to the number.
     minor = int(re.sub(r"\D", "", version.minor) or 0)
     return Server(version=version.git, minor=minor, served=served)
+
+
+async def _version(client: ApiReader) -> _Version:
+    """Return the version. Raises `errors.Unreachable` if something else answers."""
+    try:
+        return msgspec.json.decode(await client.get("/version"), type=_Version)
+    except msgspec.DecodeError:
+        raise errors.Unreachable(
+            f"{client.host}/version: what answers is not an API server"
+        ) from None
 
 
 async def resources(client: ApiReader, api_version: str) -> dict[tuple[str, str], Resource]:

@@ -10,21 +10,34 @@ from mpijob_elastic.kube.writer import ApiWriter
 _DRY_RUN = {"dryRun": "All"}
 # A name that nobody gives to a job of their own.
 NAME = "mpijob-elastic-question"
+# How often the webhook is asked: the API server goes on without an answer of 2 s, as if there were
+# no webhook, and a busy webhook answers the second time.
+_TRIES = 2
+# What the API server says where our webhook refuses an object: the end of the webhook's name. The
+# webhooks of others refuse objects, too, and a call that fails names ours without an answer.
+_OUR_REFUSAL = f'.webhook.{names.PROGRAM}" denied the request'
 
 
 async def is_answered(client: ApiWriter, namespace: str) -> bool:
-    """Return True if the webhook answers for jobs of this namespace.
+    """Return True if the webhook answers for jobs of this namespace; it is asked twice.
 
     The webhook refuses a bad job, and a dry run stores nothing. Raises `errors.KubeError` if the
-    question itself is refused, for example because this account may not create MPIJobs.
+    question itself is refused, for example because this account may not create MPIJobs, or because
+    the webhook of another program refuses the job.
     """
-    try:
-        await client.create_object(MPI_JOBS.path(namespace), query=_DRY_RUN, body=_bad_job())
-    except errors.ApiError as error:
-        if "admission webhook" not in error.message:
-            raise
-        return True
+    for _ in range(_TRIES):
+        try:
+            await client.create_object(MPI_JOBS.path(namespace), query=_DRY_RUN, body=_bad_job())
+        except errors.ApiError as error:
+            if not is_our_refusal(error):
+                raise
+            return True
     return False
+
+
+def is_our_refusal(error: errors.ApiError) -> bool:
+    """Return True if our webhook has refused an object."""
+    return _OUR_REFUSAL in error.message
 
 
 def _bad_job() -> dict[str, Any]:

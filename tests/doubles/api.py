@@ -30,6 +30,7 @@ from typing import Any, Self
 import jsonpatch
 from aiohttp import web
 
+from mpijob_elastic import names
 from mpijob_elastic.install import webhook_call
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import JSON
@@ -224,10 +225,15 @@ class TinyApi:
             return _json({"status": {"allowed": self.allows(sent.body["spec"])}})
         name = sent.body["metadata"]["name"]
         if name == webhook_call.NAME and self.webhook:
-            raise refused(400, "BadRequest", 'admission webhook "mpijobs" denied the request')
+            webhook = f"mpijobs.webhook.{names.PROGRAM}"
+            raise refused(
+                400, "BadRequest", f'admission webhook "{webhook}" denied the request: no'
+            )
         path = f"{sent.path}/{name}"
         if path in self.objects:
             raise refused(409, "AlreadyExists", path)
+        if name == webhook_call.NAME:
+            return _json(sent.body)  # a dry run
         self.writes.append((sent.method, path))
         return _json(self.put(path, sent.body))
 

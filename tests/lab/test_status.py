@@ -9,8 +9,10 @@ import pytest
 from lab.cluster import Cluster
 from mpijob_elastic import __version__
 from mpijob_elastic.cli.exit_codes import Exit
+from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.command_line import IMAGE, UNINSTALL, CommandLine
 from tests.lab.job import Job
+from tests.lab.launchers import UNMUTATED, label
 from tests.lab.typed import Typed
 from tests.lab.waiting import may
 
@@ -119,15 +121,14 @@ async def test_a_user_who_may_not_read_the_lease_is_told_that_nobody_works(
     lab = bare
     user = Typed(users_kubeconfig(lab.cluster, "jobs"), "jobs")
     nobody = "no webhook of mpijob-elastic answers for namespace jobs"
-    code, printed = await user.run("submit", "--name=train", "--image=i", "--np=1", "--", "true")
-    assert (code, printed.count(f"Warning: {nobody}")) == (0, 1)
-    assert "`mpijob-elastic status` says more" in printed
-    code, printed = await user.run("scaleout", "train", "--to", "3")
-    assert code == Exit.NOT_KNOWN
-    assert printed.splitlines()[-1].startswith(f"N{nobody[1:]}")
+    words = ("submit", "--name=train", "--image=i", "--np=1")
+    for typed in ((*words, "--", "true"), ("scaleout", "train", "--to", "3")):
+        code, printed = await user.run(*typed)
+        assert (code, printed.count(nobody)) == (Exit.REFUSED, 1)
+        assert "an administrator runs `mpijob-elastic status -n jobs`" in printed
     code, printed = await user.run("status")
     assert (code, printed.splitlines()[-1][:41]) == (1, "Nothing of mpijob-elastic answers here: i")
-    lab.cluster.kubectl("delete", "mpijob", "--all", "-n", "jobs")
+    assert not lab.cluster.kubectl("get", "mpijobs", "-n", "jobs", "-o", "name")
 
 
 @pytest.mark.usefixtures("elastic", "operator")
@@ -135,6 +136,28 @@ async def test_with_the_webhook_the_same_user_hears_nothing(cluster: Cluster, jo
     user = Typed(users_kubeconfig(cluster, job.namespace), job.namespace)
     code, printed = await user.run("submit", "--name=other", "--image=i", "--np=1", "--", "true")
     assert (code, "Warning" in printed) == (0, False), printed
+
+
+@pytest.mark.usefixtures("elastic", "operator")
+async def test_a_namespace_that_opts_out_of_the_webhook_is_not_broken(
+    cluster: Cluster, job: Job, client: ApiWriter
+) -> None:
+    user = Typed(users_kubeconfig(cluster, job.namespace), job.namespace)
+    await job.create(replicas=2)
+    await job.settled(2)
+    await label(client, job.namespace, UNMUTATED)
+    grown = ("scaleout", job.name, "--to", "3", "--no-exec")
+    said = await user.refused(*grown)
+    assert f"no webhook of mpijob-elastic answers for namespace {job.namespace}, and no" in said
+    here = ("-n", job.namespace)
+    cluster.kubectl("create", "role", "looks", *here, "--verb=get", "--resource=namespaces")
+    who = f"--serviceaccount={job.namespace}:user"
+    cluster.kubectl("create", "rolebinding", "looks", *here, "--role=looks", who)
+    may(cluster, "user", "get", "namespaces", namespace=job.namespace)
+    code, printed = await user.run(*grown)
+    assert code == Exit.DONE, printed
+    code, _, found = await parts(Typed(cluster.kubeconfig, job.namespace))
+    assert (code, found["webhook"]) == (Exit.OTHERWISE, ("ok", "answers for jobs in default"))
 
 
 def roles(lab: CommandLine) -> list[str]:

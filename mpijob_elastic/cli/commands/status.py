@@ -25,12 +25,15 @@ async def status(
 
     - `mpijob-elastic status -n ml -o json`: the same for programs, asked in namespace ml
 
-    Nothing is written: the webhook is asked by a dry run, in your namespace. A part that your
-    account may not read is `-`, and a line below says which right is missing. Whether the cluster
-    and its jobs need care, what `kubectl scale` lacks and your rights do not change the exit code.
+    Nothing is written: the webhook is asked by a dry run, in your namespace, or in another one if
+    yours is left out of the webhook. A part that your account may not read is `-`, and a line below
+    says which right is missing. Whether the cluster and its jobs need care, what `kubectl scale`
+    lacks and your rights do not change the exit code.
 
-    Exit codes: 0 works; 1 not installed, or does not work; 2 wrong usage; 3 works, but something
-    needs care: a replica that is not ready, versions that differ, a certificate that ends soon,
-    another operator; 4 not known with your rights, or no answer from the API server; 130 Ctrl-C.
+    Exit codes: 0 works; 1 not installed, does not cover your namespace, or does not work, also
+    because an operator beside it resizes jobs itself; 2 wrong usage; 3 works, but something needs
+    care: a replica that is not ready, versions that differ, a certificate that ends soon, no
+    operator or one of an untested version; 4 not known, or no answer from the API server; 130
+    Ctrl-C.
     """
     return await work.status.status(where, output=output)

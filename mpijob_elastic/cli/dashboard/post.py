@@ -112,14 +112,14 @@ async def make(client: ApiWriter, key: Key, asked: PostedChange, channel: Channe
     working = await write_change.refuse_uninstalled(client, key[0])
     decide = _DECIDE[asked.change](asked.number)
     if not asked.confirmed:
-        snapshot, found = await write_change.written(client, *key, decide, dry_run=True)
+        snapshot, found = await write_change.write(client, *key, decide, dry_run=True)
         channel.put("foretold", _warned(working, foretold(asked, snapshot.view)))
         channel.put("asks" if found.patch else "says", found.says)
         return
-    agreed = write_change.agreed(decide, asked.confirmed, since="you were asked")
-    snapshot, found = await write_change.written(client, *key, agreed)
+    same = write_change.same_decision(decide, asked.confirmed, since="you were asked")
+    snapshot, found = await write_change.write(client, *key, same)
     channel.put("says", found.says)
-    _, lines = await write_change.followed(
+    _, lines = await write_change.outcome(
         client,
         snapshot,
         found,

@@ -52,6 +52,8 @@ class SeenWebhook:
     trouble: str = ""
     #: Why it was not asked, as a sentence; "" if it was.
     unasked: str = ""
+    #: A namespace of jobs for which the API server does not ask the webhook; "" for none.
+    left_out: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,11 +62,11 @@ class InstallationFacts:
 
     #: The version of this program, and of the API server.
     cli: str
-    kubernetes: str
+    kubernetes: str | NotReadable
     #: The preferred version of each API group that is served.
-    groups: Mapping[str, str]
+    groups: Mapping[str, str] | NotReadable
     #: The subresources of MPIJobs are served as `mpijobs/scale`; None without MPIJobs of v1.
-    subresources: frozenset[str] | None
+    subresources: frozenset[str] | NotReadable | None
     #: None if there is none.
     lease: LeaseSpec | NotReadable | None
     #: The Lease is not renewed any more, in words; "" if it is, or if nobody knows.
@@ -80,7 +82,7 @@ class InstallationFacts:
     operators: Sequence[Operator] | NotReadable
     #: What `upgrade preflight` says of the cluster and its jobs.
     preflight: Sequence[PreflightFinding] | NotReadable
-    #: The namespace for which `blocked` was asked, and the commands that lack a right there; None
-    #: if that cannot be told.
+    #: The user's namespace.
     namespace: str
-    blocked: Mapping[str, frozenset[UserRight]] | None
+    #: The commands that lack a right in that namespace; None if that cannot be told.
+    blocked_commands: Mapping[str, frozenset[UserRight]] | None

@@ -68,7 +68,7 @@ class InstalledPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class InstallationReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The installation."""
 
-    #: "works", "care", "unknown", "broken", "away" or "absent".
+    #: A key of the table below.
     verdict: str
     #: The versions of this program, of the API server, and of what is installed; "" if unknown.
     cli: str
@@ -96,11 +96,24 @@ _ENDS = {
         Exit.NOT_KNOWN,
         "Whether mpijob-elastic works is not known, because your account may not read enough.",
     ),
+    "unasked": (
+        Exit.NOT_KNOWN,
+        "Whether mpijob-elastic works is not known, because its webhook could not be asked.",
+    ),
     "broken": (Exit.REFUSED, "mpijob-elastic does not work."),
     "away": (
         Exit.REFUSED,
         "Nothing of mpijob-elastic answers here: it is not installed, does not cover the "
         "namespace, or does not work.",
+    ),
+    "apart": (
+        Exit.REFUSED,
+        "A controller of mpijob-elastic leads, but no webhook answers here: it does not cover the "
+        "namespace, a label of the namespace leaves the webhook out, or the webhook does not work.",
+    ),
+    "uncovered": (
+        Exit.REFUSED,
+        "mpijob-elastic does not cover this namespace, so no command changes jobs here.",
     ),
     "absent": (
         Exit.REFUSED,
@@ -114,7 +127,7 @@ def judged(facts: InstallationFacts, *, now: float) -> InstallationReport:
     parts = (
         _ok("command line", facts.cli),
         _product(facts),
-        _ok("kubernetes", facts.kubernetes, counts=False),
+        _kubernetes(facts),
         _operator(facts),
         _controller(facts, now=now),
         _webhook(facts),
@@ -128,7 +141,7 @@ def judged(facts: InstallationFacts, *, now: float) -> InstallationReport:
     return InstallationReport(
         verdict=_verdict(facts, parts),
         cli=facts.cli,
-        kubernetes=facts.kubernetes,
+        kubernetes="" if isinstance(facts.kubernetes, NotReadable) else facts.kubernetes,
         installed=_installed_version(facts),
         parts=parts,
         missing_rights=tuple(_missing(facts)),
@@ -140,13 +153,34 @@ def _verdict(facts: InstallationFacts, parts: Sequence[InstalledPart]) -> str:
         return "absent"
     states = [one.state for one in parts if one.counts]
     if facts.webhook.registered is None and facts.webhook.answers is False:
-        return "away"
+        return "apart" if _state("controller", parts) is PartState.OK else "away"
     if PartState.WRONG in states:
         return "broken"
-    deciding = {one.state for one in parts if one.part in {"controller", "webhook"}}
-    if PartState.UNKNOWN in deciding:
+    if not _covers(facts):
+        return "uncovered"
+    usual = "care" if PartState.CARE in states else "works"
+    return _unknown_verdict(facts, parts) or usual
+
+
+def _unknown_verdict(facts: InstallationFacts, parts: Sequence[InstalledPart]) -> str:
+    """Return the verdict where a part that decides is unknown; "" where none is."""
+    if _state("controller", parts) is PartState.UNKNOWN:
         return "unknown"
-    return "care" if PartState.CARE in states else "works"
+    if _state("webhook", parts) is PartState.UNKNOWN:
+        return "unasked" if facts.webhook.unasked else "unknown"
+    return ""
+
+
+def _state(part: str, parts: Sequence[InstalledPart]) -> PartState:
+    return next(one.state for one in parts if one.part == part)
+
+
+def _covers(facts: InstallationFacts) -> bool:
+    """Tell whether the installation covers the user's namespace, as far as that may be read."""
+    if not isinstance(facts.controller, SeenDeployment):
+        return True
+    covered = facts.controller.namespaces
+    return not covered or facts.namespace in covered
 
 
 def _is_absent(facts: InstallationFacts) -> bool:
@@ -170,6 +204,13 @@ def _wrong(part: str, found: str) -> InstalledPart:
 
 def _unknown(part: str, found: str = "-") -> InstalledPart:
     return InstalledPart(part=part, state=PartState.UNKNOWN, found=found)
+
+
+def _kubernetes(facts: InstallationFacts) -> InstalledPart:
+    found = facts.kubernetes
+    if isinstance(found, NotReadable):
+        return _unknown("kubernetes")
+    return _ok("kubernetes", found, counts=False)
 
 
 def version_of(image: str) -> str:
@@ -244,6 +285,8 @@ def _webhook(facts: InstallationFacts) -> InstalledPart:
         return _wrong(part, seen.trouble)
     if seen.answers is False:
         return _wrong(part, f"does not answer for jobs in {seen.namespace}")
+    if seen.left_out:
+        return _replicas(part, f"not asked for jobs in {seen.left_out}", facts.webhook_pods)
     return _unknown(part, _as_far_as_seen(facts))
 
 
@@ -282,13 +325,17 @@ def _namespaces(facts: InstallationFacts) -> InstalledPart:
     if not isinstance(found, SeenDeployment):
         return _unknown("namespaces")
     said = listed(found.namespaces) or "all"
-    if found.namespaces and facts.namespace not in found.namespaces:
+    if facts.webhook.left_out:
+        said = f"{said}; the webhook leaves out {facts.webhook.left_out}"
+    if not _covers(facts):
         return _care("namespaces", f"{said}; {facts.namespace} is not covered", counts=False)
     return _ok("namespaces", said)
 
 
 def _scale(facts: InstallationFacts) -> InstalledPart:
     part = "kubectl scale"
+    if isinstance(facts.subresources, NotReadable):
+        return _unknown(part)
     if facts.subresources is None:
         return _care(part, "the cluster serves no MPIJobs of v1: install mpi-operator v0.2.3")
     if _SCALE in facts.subresources:
@@ -298,11 +345,10 @@ def _scale(facts: InstallationFacts) -> InstalledPart:
 
 
 def _beside(facts: InstallationFacts) -> InstalledPart:
-    found = [
-        f"{program} ({facts.groups[group]})"
-        for group, program in BESIDE.items()
-        if group in facts.groups
-    ]
+    groups = facts.groups
+    if isinstance(groups, NotReadable):
+        return _unknown("found beside")
+    found = [f"{program} ({groups[group]})" for group, program in BESIDE.items() if group in groups]
     return _ok("found beside", ", ".join(sorted(found)) or "none of what is optional", counts=False)
 
 
@@ -319,7 +365,7 @@ def _preflight(facts: InstallationFacts) -> InstalledPart:
 
 
 def _your_rights(facts: InstallationFacts) -> InstalledPart:
-    part, here, blocked = "your rights", f"in namespace {facts.namespace}", facts.blocked
+    part, here, blocked = "your rights", f"in namespace {facts.namespace}", facts.blocked_commands
     if blocked is None:
         return _unknown(part)
     if not blocked:
@@ -343,6 +389,9 @@ def _missing(facts: InstallationFacts) -> Iterator[str]:
 def _read(facts: InstallationFacts) -> tuple[object, ...]:
     """Return what was read, or may not be read."""
     return (
+        facts.kubernetes,
+        facts.groups,
+        facts.subresources,
         facts.lease,
         facts.controller,
         facts.webhook_pods,

@@ -3,10 +3,13 @@
 import asyncio
 import base64
 from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from mpijob_elastic import __version__, names
 from mpijob_elastic.cli import rights
+from mpijob_elastic.cli.connection import DEFAULT_NAMESPACE
 from mpijob_elastic.cli.installation.facts import (
     InstallationFacts,
     NotReadable,
@@ -20,14 +23,13 @@ from mpijob_elastic.install.installer import InstallPlan
 from mpijob_elastic.install.overlays import LEAVES_LABELS
 from mpijob_elastic.install.server import Server
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.lease import LeaseSpec
+from mpijob_elastic.kube.lease import LeaseObject, LeaseSpec
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import (
     DEPLOYMENTS,
     LEASES,
     MPI_JOBS,
     MUTATING_WEBHOOKS,
-    NAMESPACES,
     SECRETS,
     Resource,
 )
@@ -41,6 +43,10 @@ from webhook.certificates import pairs
 
 T = TypeVar("T")
 
+_SERVED = f"/apis/{MPI_JOBS.api_version}"
+_UNSERVED = "the cluster serves no MPIJobs of v1, so the webhook could not be asked"
+# What stands for an API server that does not tell its version.
+_UNKNOWN = Server(version="", minor=0, served={})
 # The Secrets with the webhook's certificate: its own, and that of cert-manager.
 _SECRETS = (names.CERTIFICATE_SECRET, f"{names.WEBHOOK}-tls")
 _RELEASE = "meta.helm.sh/release-name"
@@ -51,8 +57,7 @@ async def read(client: ApiWriter, namespace: str, *, now: float) -> Installation
 
     namespace: that of the user's jobs. Raises `errors.KubeError` if the API server does not answer.
     """
-    found = await server.examine(client, ())
-    groups = await _groups(client)
+    found = await _readable(server.examine(client, ()), _lacks_path("/version"))
     registered = await registration.read(client)
     home = registration.home(registered)
     controller, webhook_pods, leaf = await asyncio.gather(
@@ -60,40 +65,53 @@ async def read(client: ApiWriter, namespace: str, *, now: float) -> Installation
         _deployment(client, home, names.WEBHOOK),
         _leaf(client, home),
     )
-    lease, working = await _lease(client, home), await at_work.check(client, now=now)
-    asked = _asked_namespace(controller, namespace)
+    lease = await leader.lease(client, home)
+    found_operators = await operators.operators_in(client)
+    subresources = await _readable(_subresources(client), _lacks_path(_SERVED))
+    plan = _plan(controller, webhook_pods)
+    asked = await _webhook(client, registered, _namespaces(plan.jobs_namespaces, namespace), home)
     return InstallationFacts(
         cli=__version__,
-        kubernetes=found.version,
-        groups=groups,
-        subresources=await _subresources(client),
-        lease=lease,
-        trouble=working.trouble if working.installed else "",
+        kubernetes=found if isinstance(found, NotReadable) else found.version,
+        groups=await _readable(_groups(client), _lacks_path("/apis")),
+        subresources=subresources,
+        lease=_lease(lease, home),
+        trouble=await _trouble(client, lease, home, now=now),
         controller=controller,
         webhook_pods=webhook_pods,
-        webhook=await _webhook(client, registered, asked),
+        webhook=asked if subresources is not None else replace(asked, unasked=_UNSERVED),
         unregistered=_UNREGISTERED if registered is None else None,
         authorities=_authorities(registered),
         leaf=leaf,
-        operators=await _operators(client),
-        preflight=await _preflight(client, found, _plan(controller, webhook_pods), now=now),
+        operators=_UNLISTED if found_operators is None else found_operators,
+        preflight=await _preflight(
+            client,
+            _UNKNOWN if isinstance(found, NotReadable) else found,
+            plan,
+            found_operators,
+            now=now,
+        ),
         namespace=namespace,
-        blocked=await _blocked(client, namespace),
+        blocked_commands=await _blocked_commands(client, namespace),
     )
 
 
 async def _groups(client: ApiReader) -> Mapping[str, str]:
-    """Return the preferred version of each API group that is served; anybody may ask that."""
+    """Return the preferred version of each API group that is served."""
     found = objects.read(await client.get("/apis"))
     return {one["name"]: one["preferredVersion"]["version"] for one in found.get("groups") or ()}
 
 
 async def _subresources(client: ApiReader) -> frozenset[str] | None:
     """Return what is served of MPIJobs; None if MPIJobs of v1 are not."""
-    raw = await client.find(f"/apis/{MPI_JOBS.api_version}")
+    raw = await client.find(_SERVED)
     served = objects.read(raw).get("resources") or () if raw else ()
     found = frozenset(one["name"] for one in served)
     return found if MPI_JOBS.plural in found else None
+
+
+def _lacks_path(path: str) -> NotReadable:
+    return NotReadable(verb="get", what=path, where="of the API server")
 
 
 def _lacks(resource: Resource, verb: str, where: str, name: str = "") -> NotReadable:
@@ -101,6 +119,7 @@ def _lacks(resource: Resource, verb: str, where: str, name: str = "") -> NotRead
     return NotReadable(verb=verb, what=f"{right.of} {name}".strip(), where=where)
 
 
+_UNLISTED = _lacks(DEPLOYMENTS, "list", "in all namespaces")
 _UNREGISTERED = _lacks(MUTATING_WEBHOOKS, "get", "in the cluster", names.WEBHOOK_CONFIGURATION)
 
 
@@ -112,11 +131,17 @@ async def _readable(read_it: Awaitable[T], lacks: NotReadable) -> T | NotReadabl
         return lacks
 
 
-async def _lease(client: ApiReader, home: str) -> LeaseSpec | NotReadable | None:
-    found = await leader.lease(client, home)
+def _lease(found: LeaseObject | None, home: str) -> LeaseSpec | NotReadable | None:
     if found is None:
         return _lacks(LEASES, "get", f"in namespace {home}", names.LEASE)
     return found.spec if found.metadata.name else None
+
+
+async def _trouble(client: ApiReader, found: LeaseObject | None, home: str, *, now: float) -> str:
+    """Return why nobody holds the Lease; "" if somebody does, or if there is none to be read."""
+    if found is None or not found.metadata.name:
+        return ""
+    return (await at_work.leading(client, found, home, now=now)).trouble
 
 
 async def _deployment(
@@ -124,10 +149,10 @@ async def _deployment(
 ) -> SeenDeployment | NotReadable | None:
     lacks = _lacks(DEPLOYMENTS, "get", f"in namespace {home}", name)
     raw = await _readable(client.find(DEPLOYMENTS.path(home, name)), lacks)
-    return seen(objects.read(raw)) if isinstance(raw, bytes) else raw
+    return deployment(objects.read(raw)) if isinstance(raw, bytes) else raw
 
 
-def seen(found: Mapping[str, Any]) -> SeenDeployment:
+def deployment(found: Mapping[str, Any]) -> SeenDeployment:
     """Return what matters of a Deployment."""
     [container, *_] = found["spec"]["template"]["spec"]["containers"]
     return SeenDeployment(
@@ -135,17 +160,20 @@ def seen(found: Mapping[str, Any]) -> SeenDeployment:
         by=author(found["metadata"]),
         ready=found.get("status", {}).get("availableReplicas", 0),
         wanted=found["spec"].get("replicas", 1),
-        namespaces=at_work.covered(found),
+        namespaces=at_work.namespaces_of(found),
         arguments=tuple(container.get("args") or ()),
     )
+
+
+def _fields_of_spec(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the fields of the spec that an entry of managedFields names."""
+    return (entry.get("fieldsV1") or {}).get("f:spec") or {}
 
 
 def author(metadata: Mapping[str, Any]) -> str:
     """Return the program that wrote the pods of a Deployment last, in words."""
     entries = [
-        one
-        for one in metadata.get("managedFields") or ()
-        if "f:template" in (one.get("fieldsV1") or {}).get("f:spec", {})
+        one for one in metadata.get("managedFields") or () if "f:template" in _fields_of_spec(one)
     ]
     newest: Mapping[str, Any] = max(entries, key=lambda one: str(one.get("time", "")), default={})
     manager = str(newest.get("manager", "somebody"))
@@ -157,42 +185,49 @@ def author(metadata: Mapping[str, Any]) -> str:
     return "kubectl" if manager.startswith("kubectl") else manager
 
 
-def _asked_namespace(controller: SeenDeployment | NotReadable | None, namespace: str) -> str:
-    """Return a namespace that the installation covers: the user's if it is one."""
-    covered = controller.namespaces if isinstance(controller, SeenDeployment) else ()
-    return namespace if not covered or namespace in covered else covered[0]
+def _namespaces(covered: Sequence[str], namespace: str) -> Sequence[str]:
+    """Return the namespaces in which the webhook may be asked: the user's first if it is covered.
+
+    covered: by the installation; none for all.
+    """
+    if not covered:
+        return [namespace, DEFAULT_NAMESPACE]
+    return sorted(covered, key=lambda one: one != namespace)
 
 
 async def _webhook(
-    client: ApiWriter, registered: Registration | None, namespace: str
+    client: ApiWriter, registered: Registration | None, namespaces: Sequence[str], home: str
 ) -> SeenWebhook:
-    answers, unasked = None, ""
+    """Ask the webhook in the first of these namespaces that is not left out."""
+    namespace = await _first_asked(client, namespaces, home)
+    left_out = "" if namespace == namespaces[0] else namespaces[0]
+    seen = SeenWebhook(
+        registered=None if registered is None else bool(registered),
+        answers=None,
+        namespace=namespace,
+        left_out=left_out,
+        trouble=await registration.trouble(client, registered),
+    )
+    if not namespace:
+        return seen
     try:
         answers = await webhook_call.is_answered(client, namespace)
     except errors.NotFound:
         unasked = f"there is no namespace {namespace} in which the webhook could be asked"
     except errors.ApiError as error:
         unasked = rights.in_words(error)
-    trouble = "" if answers else await registration.trouble(client, registered)
-    if answers is False and not trouble and await _is_left_out(client, namespace):
-        trouble = f"namespace {namespace} is left out by its label {names.NAMESPACE_OPT_OUT}"
-    known = None if registered is None else bool(registered)
-    return SeenWebhook(
-        registered=known,
-        answers=answers,
-        namespace=namespace,
-        trouble=trouble,
-        unasked=unasked,
-    )
+    else:
+        return replace(seen, answers=answers, trouble="" if answers else seen.trouble)
+    # The answer in another namespace matters little to a namespace that is left out.
+    return replace(seen, unasked="" if left_out else unasked)
 
 
-async def _is_left_out(client: ApiReader, namespace: str) -> bool:
-    try:
-        raw = await client.find(NAMESPACES.path(name=namespace))
-    except errors.Forbidden:
-        return False
-    labels = objects.read(raw)["metadata"].get("labels", {}) if raw else {}
-    return bool(labels.get(names.NAMESPACE_OPT_OUT) == "disabled")
+async def _first_asked(client: ApiReader, namespaces: Sequence[str], home: str) -> str:
+    """Return the first namespace for which the API server asks the webhook; "" if there is none."""
+    for namespace in namespaces:
+        if not await registration.is_left_out(client, namespace, home):
+            return namespace
+    return ""
 
 
 def _authorities(registered: Registration | None) -> Sequence[float]:
@@ -200,13 +235,21 @@ def _authorities(registered: Registration | None) -> Sequence[float]:
     if registered is None:
         return []
     bundles = [
-        hook["clientConfig"].get("caBundle") or "" for hook in registered.get("webhooks", ())
+        hook["clientConfig"].get("caBundle") or "" for hook in registered.get("webhooks") or ()
     ]
     return [
         one.not_valid_after_utc.timestamp()
         for bundle in dict.fromkeys(bundles)
-        for one in pairs.parse_bundle(base64.b64decode(bundle))
+        for one in pairs.parse_bundle(_decoded(bundle))
     ]
+
+
+def _decoded(text: str) -> bytes:
+    """Return what a text in Base64 means; nothing if it is none."""
+    try:
+        return base64.b64decode(text)
+    except ValueError:
+        return b""
 
 
 async def _leaf(client: ApiReader, home: str) -> float | NotReadable | None:
@@ -217,14 +260,9 @@ async def _leaf(client: ApiReader, home: str) -> float | NotReadable | None:
         if isinstance(raw, NotReadable):
             return raw
         data = objects.read(raw).get("data") or {} if raw else {}
-        if end := pairs.end_of(base64.b64decode(data.get("tls.crt", ""))):
+        if end := pairs.end_of(_decoded(data.get("tls.crt", ""))):
             return end
     return None
-
-
-async def _operators(client: ApiReader) -> Sequence[Operator] | NotReadable:
-    found = await operators.operators_in(client)
-    return _lacks(DEPLOYMENTS, "list", "in all namespaces") if found is None else found
 
 
 def _plan(
@@ -237,22 +275,30 @@ def _plan(
 
 
 async def _preflight(
-    client: ApiReader, found: Server, plan: InstallPlan, *, now: float
+    client: ApiReader,
+    found: Server,
+    plan: InstallPlan,
+    found_operators: Sequence[Operator] | None,
+    *,
+    now: float,
 ) -> Sequence[PreflightFinding] | NotReadable:
     """Return what preflight says of the cluster and the jobs of this installation."""
-    lacks = _lacks(MPI_JOBS, "list", "in all namespaces")
     try:
-        await client.get(MPI_JOBS.path(), query={"limit": "1"})
-        report = await preflight.judge(client, found, plan, now=now)
+        with suppress(errors.NotFound):  # of which preflight says more
+            await client.get(MPI_JOBS.path(), query={"limit": "1"})
+        report = await preflight.judge(client, found, plan, found_operators, now=now)
         return [*report.findings, await preflight.kueue(client)]
     except errors.Forbidden:
-        return lacks
-    except errors.NotFound:
-        return []
+        return _lacks(MPI_JOBS, "list", "in all namespaces")
 
 
-async def _blocked(client: ApiReader, namespace: str) -> Mapping[str, frozenset[UserRight]] | None:
+async def _blocked_commands(
+    client: ApiReader, namespace: str
+) -> Mapping[str, frozenset[UserRight]] | None:
     """Return the commands that lack rights in the namespace; None if that cannot be told."""
-    rules, is_complete = await server.own_rules(client, namespace)
+    try:
+        rules, is_complete = await server.own_rules(client, namespace)
+    except errors.Forbidden:
+        return None
     found = rights.blocked(rules)
     return found if is_complete or not found else None

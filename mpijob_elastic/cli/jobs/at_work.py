@@ -1,14 +1,15 @@
 """Check that mpijob-elastic is installed and a controller is at work, for commands that need it.
 
 One read of the Lease answers for a cluster where all is well. Other objects are read only where the
-Lease is missing. Where this user may not read the Lease, a command that changes something asks the
-webhook, which answers if mpijob-elastic is installed; a command that only reads says nothing.
-A command that waits goes on reading the Lease, because a controller may go or come meanwhile.
+Lease is missing. A command that changes something needs a sign of life, which is a Lease with a
+leader or an answer of the webhook, if it can see either; a command that only reads says nothing
+where this user may not read the Lease. A command that waits goes on reading the Lease, because a
+controller may go or come meanwhile.
 """
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -28,15 +29,11 @@ from mpijob_elastic.observe import registration
 
 # Seconds without a renewal after which a command does not wait for a controller.
 SILENT = 60.0
-# Seconds between two looks at a Lease that has just expired, because the clock of this machine may
-# be wrong. A leader renews the Lease every 2 s.
-AGAIN = 3.0
 # How a change ends that no controller carries out.
 ONCE = "the change is carried out once a controller runs"
-# Needed only where this user may not read the Lease.
+# Needed only where the Lease does not tell enough.
 _CALL = "mpijob_elastic.install.webhook_call"
-# The variable of the controller that names the namespaces which it covers.
-_COVERED = "MPIJOB_ELASTIC_JOBS_NAMESPACE"
+_STATUS = f"{names.PROGRAM} status"
 NOT_INSTALLED = "mpijob-elastic is not installed in this cluster"
 
 
@@ -44,25 +41,23 @@ NOT_INSTALLED = "mpijob-elastic is not installed in this cluster"
 class AtWork:
     """Who carries out changes in a cluster."""
 
-    #: False only where neither the Lease nor the webhook of mpijob-elastic exists, or where it does
-    #: not cover the namespace of a change.
+    #: False where nobody carries out changes until an administrator acts: neither the Lease nor the
+    #: webhook exists, or neither gives a sign of life for the namespace of a change, or the
+    #: installation does not cover the namespace.
     installed: bool = True
     #: Why nobody carries out changes, in a sentence without a period; "" if somebody does, or if
     #: nobody knows.
     trouble: str = ""
+    #: What to do about the trouble, in a part of a sentence.
+    advice: str = f"`{_STATUS}` says more"
+    #: Why a change may end otherwise although a controller leads, as `trouble`; "" for no reason.
+    doubt: str = ""
     #: False where this user may not read what would tell it.
     known: bool = True
-    #: True if a controller may take the Lease in a moment: it expired only a moment ago.
+    #: True if a controller may take the Lease soon: it was renewed or released a moment ago.
     may_return: bool = False
     #: The namespace of the Lease.
     home: str = names.NAMESPACE
-
-    @property
-    def advice(self) -> str:
-        """What to do about the trouble, in a part of a sentence."""
-        if not self.installed:
-            return f"an administrator runs `{names.INSTALL}`"
-        return f"`{names.PROGRAM} status` says more"
 
 
 class Leader:
@@ -96,86 +91,94 @@ class Leader:
         return self.trouble
 
 
-async def check_change(client: ApiWriter, namespace: str | None, *, now: float) -> AtWork:
+async def check_change(
+    client: ApiWriter, namespace: str | None, *, now: float, creates: bool = False
+) -> AtWork:
     """Do the same as `check`, for a command that is about to change jobs of a namespace.
 
     The controller's Deployment tells whether the namespace is covered. Where this user may not
-    read it, or neither Lease nor registration, the webhook is asked by a dry run.
+    read it, or where no leader is seen, the webhook is asked by a dry run. It is also asked if the
+    command creates a job, because a launcher gets its host list when it is created.
     """
     working = await check(client, now=now)
     if namespace is None or not working.installed:
         return working
-    if working.known:
-        return await _covering(client, working, namespace)
-    return await _answering(client, working, namespace)
+    if not working.known:
+        return await _answering(client, working, namespace)
+    covered = await _covered_namespaces(client, working.home)
+    if covered and namespace not in covered:
+        return _uncovering(covered, namespace, working.home)
+    if working.trouble or covered is None or creates:
+        return await _answering(client, working, namespace)
+    return working
 
 
 async def _answering(client: ApiWriter, working: AtWork, namespace: str) -> AtWork:
-    """Return the same, or that no webhook answers for the namespace.
+    """Return the same, unless no webhook answers for a namespace for which one should.
 
-    Trouble that is known already is the one to tell, and so is nothing if the question is refused.
-    """
-    if working.trouble:
-        return working
-    try:
-        answers = await load(_CALL).is_answered(client, namespace)
-    except errors.KubeError:
-        return working
-    if answers:
-        return working
-    return AtWork(trouble=_unanswered(namespace), known=working.known, home=working.home)
-
-
-async def unanswered(client: ApiWriter, namespace: str) -> str:
-    """Return that no webhook answers for new jobs of the namespace, or "".
-
-    A controller alone is not enough for them: a launcher gets its host list when it is created.
+    The silence is a doubt where a controller leads, and otherwise the trouble. It says nothing
+    where the webhook is not asked for the namespace, or where the question is refused.
     """
     try:
         answers = await load(_CALL).is_answered(client, namespace)
     except errors.KubeError:
-        return ""
-    if answers:
-        return ""
-    return (
-        f"no webhook of mpijob-elastic answers for namespace {namespace}, so an elastic job that "
-        "is created now starts without its host list"
+        return working
+    if answers or await registration.is_left_out(client, namespace, working.home):
+        return working
+    silent = f"no webhook of {names.PROGRAM} answers for namespace {namespace}"
+    if working.known and not working.trouble:
+        doubt = (
+            f"{silent}: it does not cover the namespace, a label of the namespace leaves the "
+            "webhook out, or the webhook does not work"
+        )
+        return replace(working, doubt=doubt, advice=f"`{_STATUS} -n {namespace}` says more")
+    return replace(
+        working,
+        installed=False,
+        trouble=(
+            f"{silent}, and no leader of its controllers is seen, so {names.PROGRAM} is not "
+            "installed, does not cover the namespace, or does not work"
+        ),
+        advice=f"an administrator runs `{_STATUS} -n {namespace}`",
     )
 
 
-async def _covering(client: ApiWriter, working: AtWork, namespace: str) -> AtWork:
-    """Return the same, or that the installation does not cover the namespace.
+async def _covered_namespaces(client: ApiReader, home: str) -> tuple[str, ...] | None:
+    """Return the namespaces that the installation covers; None if this user may not read that.
 
-    It counts as covered if there is no Deployment.
+    No name is returned where all are covered, and where there is no Deployment.
     """
     try:
-        raw = await client.find(DEPLOYMENTS.path(working.home, names.CONTROLLER))
+        raw = await client.find(DEPLOYMENTS.path(home, names.CONTROLLER))
     except errors.Forbidden:
-        return await _answering(client, working, namespace)
+        return None
     except errors.KubeError:
-        return working
-    namespaces = covered(msgspec.json.decode(raw)) if raw else ()
-    if not namespaces or namespace in namespaces:
-        return working
-    trouble = (
-        f"mpijob-elastic covers only the jobs in {phrases.listed(namespaces)}, so nobody carries "
-        f"out changes in namespace {namespace}"
+        return ()
+    return namespaces_of(msgspec.json.decode(raw)) if raw else ()
+
+
+def _uncovering(covered: tuple[str, ...], namespace: str, home: str) -> AtWork:
+    """Return that an installation for these namespaces does not cover another."""
+    options = " ".join(f"--jobs-namespace {one}" for one in (*covered, namespace))
+    return AtWork(
+        installed=False,
+        trouble=(
+            f"{names.PROGRAM} covers only the jobs in {phrases.listed(covered)}, so nobody carries "
+            f"out changes in namespace {namespace}"
+        ),
+        advice=(
+            f"an administrator runs `{names.INSTALL} {options}`, with the other options of the "
+            "installation"
+        ),
+        home=home,
     )
-    return AtWork(installed=False, trouble=trouble, home=working.home)
 
 
-def covered(controller: Mapping[str, Any]) -> tuple[str, ...]:
+def namespaces_of(controller: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the namespaces whose jobs the controller of this Deployment handles; none for all."""
     [container, *_] = controller["spec"]["template"]["spec"]["containers"]
     variables = {one["name"]: one.get("value", "") for one in container.get("env") or ()}
-    return tuple(variables.get(_COVERED, "").split())
-
-
-def _unanswered(namespace: str) -> str:
-    return (
-        f"no webhook of mpijob-elastic answers for namespace {namespace}, so mpijob-elastic is not "
-        "installed, does not cover the namespace, or does not work"
-    )
+    return tuple(variables.get(names.JOBS_NAMESPACE_VARIABLE, "").split())
 
 
 async def check(client: ApiReader, *, now: float) -> AtWork:
@@ -184,7 +187,7 @@ async def check(client: ApiReader, *, now: float) -> AtWork:
     if lease is None:
         return AtWork(known=False)
     if lease.metadata.name:
-        return await _leading(client, lease, names.NAMESPACE, now=now)
+        return await leading(client, lease, names.NAMESPACE, now=now)
     registered = await registration.read(client)
     if registered is None:
         return AtWork(known=False)  # it may be installed in another namespace
@@ -192,32 +195,34 @@ async def check(client: ApiReader, *, now: float) -> AtWork:
         return AtWork(
             installed=False,
             trouble=f"{NOT_INSTALLED}, so nobody carries out changes of the size",
+            advice=f"an administrator runs `{names.INSTALL}`",
         )
     home = registration.home(registered)
     there = await leader.lease(client, home)
     if there is None:
         return AtWork(home=home, known=False)
-    return await _leading(client, there, home, now=now)
+    return await leading(client, there, home, now=now)
 
 
-async def _leading(client: ApiReader, lease: LeaseObject, home: str, *, now: float) -> AtWork:
-    """Return whether the holder of a Lease carries out changes."""
+async def leading(client: ApiReader, lease: LeaseObject, home: str, *, now: float) -> AtWork:
+    """Return whether the holder of a Lease carries out changes.
+
+    A Lease that is free or has expired is looked at again: another controller may take it over in
+    a moment, and the clock of this machine may be wrong by any time.
+    """
     spec = lease.spec
-    waits = "changes of the size wait until one runs"
-    if not spec.holder_identity:
-        return AtWork(trouble=f"{leader.NO_HOLDER}: {waits}", home=home)
     age = now - (seconds(spec.renew_time) or 0.0)
-    if age <= _duration(lease):
+    if spec.holder_identity and age <= _duration(lease):
         return AtWork(home=home)
-    may_return = age <= SILENT
-    if may_return:
-        again = partial(leader.lease, client, home)
-        if await leader.is_renewed(again, lease, within=AGAIN):
-            return AtWork(home=home)
+    again = partial(leader.lease, client, home)
+    if await leader.is_renewed(again, lease, within=leader.AGAIN):
+        return AtWork(home=home)
     ago = phrases.duration(round(age))
+    nobody = f"{leader.NOBODY} (the last leader renewed the Lease {ago} ago)"
+    trouble = nobody if spec.holder_identity else leader.NO_HOLDER
     return AtWork(
-        trouble=f"{leader.NOBODY} (the last leader renewed the Lease {ago} ago): {waits}",
-        may_return=may_return,
+        trouble=f"{trouble}: changes of the size wait until one runs",
+        may_return=age <= SILENT,
         home=home,
     )
 

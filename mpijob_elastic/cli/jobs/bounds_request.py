@@ -15,7 +15,7 @@ from mpijob_elastic.cli.jobs.write_change import (
     refuse_uninstalled,
     refuse_unknown,
     refuse_unless_ours,
-    written,
+    write,
 )
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused
@@ -42,7 +42,7 @@ async def set_bounds(
         await refuse_uninstalled(client, namespace)
         for job in jobs:
             try:
-                _, asked = await written(client, namespace, job, decide)
+                _, asked = await write(client, namespace, job, decide)
             except errors.KubeError as error:
                 if len(jobs) == 1:
                     raise

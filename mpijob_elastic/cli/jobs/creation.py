@@ -34,6 +34,8 @@ from mpijob_elastic.telemetry.terminal import say
 Object = dict[str, Any]
 # Whether nothing is contacted, the API server only tries, or the job is created.
 DryRun = Literal["client", "server", "none"]
+# How the API server begins to say that the namespace of an object does not exist.
+_NO_NAMESPACE = "namespaces "
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,31 +55,57 @@ class Creation:
 
 
 async def create(where: Where, body: Object, asked: Creation) -> Exit:
-    """Create a job. Raises Refused if the name exists, and other `errors.KubeError`."""
+    """Create a job.
+
+    Raises Refused if the name exists, or where nobody would look after the job, and other
+    `errors.KubeError`.
+    """
     if asked.dry_run == "client":
         _print(body, asked, "")
         return Exit.DONE
     async with reached(where) as (client, namespace):
         assert namespace is not None
-        working = await at_work.check_change(client, namespace, now=time.time())
-        trouble = working.trouble or await at_work.unanswered(client, namespace)
-        if trouble:
-            say(f"Warning: {trouble}; {working.advice}", err=True)
-        name = await _created(client, namespace, body, dry_run=asked.dry_run == "server")
+        working = await at_work.check_change(client, namespace, now=time.time(), creates=True)
+        is_dry = asked.dry_run != "none"
+        _refuse_uninstalled(working, is_dry=is_dry)
+        name = await _create(client, namespace, body, dry_run=asked.dry_run == "server")
         shown = {**body, "metadata": {**body["metadata"], "name": name}}
-        _print(shown, asked, f"{name} -n {namespace}")
-        if asked.dry_run != "none":
+        _print(shown, asked, f"{name} -n {namespace}", leads=not working.trouble)
+        if is_dry:
             return Exit.DONE
         end = Exit.DONE
         if asked.patience:
-            end = await _trained(client, namespace, name, working, asked.patience)
+            end = await _wait_for_training(client, namespace, name, working, asked.patience)
     if not asked.logs:
         return end
-    return max(end, await _followed(where, name))
+    return max(end, await _follow_log(where, name))
 
 
-def _print(body: Object, asked: Creation, here: str) -> None:
-    """Print what was created, or would be; here: the words that name the job in a command."""
+def _refuse_uninstalled(working: AtWork, *, is_dry: bool) -> None:
+    """Warn of what is wrong with the controllers.
+
+    Raises Refused where nobody would look after a job, unless it is only tried.
+    """
+    trouble = working.trouble
+    if working.doubt:
+        trouble = f"{working.doubt}. An elastic job that is created now may lack its host list"
+    if not trouble:
+        return
+    if working.installed or is_dry:
+        say(f"Warning: {trouble}; {working.advice}", err=True)
+        return
+    raise Refused(
+        f"{trouble}; {working.advice}. No job was created: `kubectl create -f` creates one that is "
+        "not elastic"
+    )
+
+
+def _print(body: Object, asked: Creation, here: str, *, leads: bool = True) -> None:
+    """Print what was created, or would be.
+
+    here: the words that name the job in a command. leads: whether a controller is at work, as far
+    as that is known.
+    """
     if asked.warning:
         say(f"Warning: {asked.warning}", err=True)
     name, is_dry = body["metadata"].get("name", ""), asked.dry_run != "none"
@@ -90,7 +118,8 @@ def _print(body: Object, asked: Creation, here: str) -> None:
     elif asked.patience or asked.logs:
         say(f"MPIJob {name} created.")
     else:
-        say(f"MPIJob {name} created. Follow it, and see what its workers wait for:")
+        later = "" if leads else " An elastic job trains once a controller runs."
+        say(f"MPIJob {name} created.{later} Follow it, and see what its workers wait for:")
         say(f"  mpijob-elastic watch {here}", f"  mpijob-elastic explain {here}")
 
 
@@ -100,10 +129,13 @@ def _format(asked: Creation) -> str:
     return "yaml" if is_job else asked.output
 
 
-async def _created(
+async def _create(
     client: ApiWriter, namespace: str, body: Mapping[str, Any], *, dry_run: bool
 ) -> str:
-    """Create a job, and return its name. Raises Refused if the name exists."""
+    """Create a job, and return its name.
+
+    Raises Refused if the name exists, and NotServed in a cluster without MPIJobs.
+    """
     query = {**MANAGER, "dryRun": "All"} if dry_run else MANAGER
     try:
         made = await client.create_object(MPI_JOBS.path(namespace), body=body, query=query)
@@ -113,28 +145,33 @@ async def _created(
             f"there is an MPIJob {namespace}/{name}: choose another --name, or "
             f"`mpijob-elastic delete {name} -n {namespace}`"
         ) from None
+    except errors.NotFound as error:
+        if error.message.startswith(_NO_NAMESPACE):
+            raise
+        raise snapshot.not_served(client) from error
     name = msgspec.json.decode(made)["metadata"]["name"]
     assert isinstance(name, str)
     return name
 
 
-async def _trained(
+async def _wait_for_training(
     client: ApiWriter, namespace: str, name: str, working: AtWork, patience: Patience
 ) -> Exit:
     """Wait until a rank runs in each worker. Raises `errors.KubeError`."""
     found = await snapshot.fetch_job(client, namespace, name)
-    if unawaited := write_change.foretold(working, found.view, patience):
-        return unawaited.code
+    end = write_change.end_without_wait(working, patience, found.view)
+    if end is not None:
+        return end
     asked = JobChange(
         patch=None,
         says="",
         goal=partial(waiting.trains, size=found.view.replicas),
         ended=size_request.trains_now,
     )
-    return await write_change.awaited(client, found, asked, patience, Leader(working))
+    return await write_change.say_outcome(client, found, asked, patience, Leader(working))
 
 
-async def _followed(where: Where, name: str) -> Exit:
+async def _follow_log(where: Where, name: str) -> Exit:
     """Print the launcher's log to the end of a job; return whether the job succeeded."""
     await logs.logs(where, job=name, wanted=Wanted(follow=True))
     async with reached(where) as (client, namespace):

@@ -18,6 +18,11 @@ NO_HOLDER = "no controller of mpijob-elastic is the leader"
 NOBODY = "no controller of mpijob-elastic is running"
 # Seconds. A leader renews the Lease every 2 s, and at the latest after 10 s.
 RENEWED_WITHIN = 10.0
+# Seconds for which a command looks again at a Lease that seems to have no leader: another
+# controller takes over a Lease that was released, or the clock of this machine is wrong.
+AGAIN = 3.0
+# Seconds between two of these looks.
+_PAUSE = 0.5
 _LEASE = msgspec.json.Decoder(LeaseObject)
 
 
@@ -42,10 +47,24 @@ def no_lease(namespace: str) -> str:
 async def is_renewed(
     read: Callable[[], Awaitable[LeaseObject | None]], first: LeaseObject, *, within: float
 ) -> bool:
-    """Return True if a Lease has changed after so many seconds, or cannot be read then."""
-    await asyncio.sleep(within)
-    again = await read()
-    return again is None or again.metadata.resource_version != first.metadata.resource_version
+    """Return True once a holder has written a Lease anew, or the Lease cannot be read any more.
+
+    within: the seconds for which the Lease is looked at.
+    """
+    pause = min(_PAUSE, within)
+    looks = round(within / pause) if pause else 1
+    for _ in range(looks):
+        await asyncio.sleep(pause)
+        again = await read()
+        if again is None or _is_held_anew(first, again):
+            return True
+    return False
+
+
+def _is_held_anew(first: LeaseObject, again: LeaseObject) -> bool:
+    if not again.spec.holder_identity:
+        return False
+    return again.metadata.resource_version != first.metadata.resource_version
 
 
 async def controller_trouble(
@@ -53,8 +72,8 @@ async def controller_trouble(
 ) -> str:
     """Return the reason why no controller is at work, "" if a controller is or if nobody knows.
 
-    A Lease that looks old is read once more, because the clock of this machine may be wrong.
-    read: returns the Lease.
+    A Lease that looks old is read again, because the clock of this machine may be wrong, and so is
+    one without a holder, because another controller takes it over. read: returns the Lease.
     """
     first = await read()
     if first is None:
@@ -62,7 +81,8 @@ async def controller_trouble(
     if first.metadata.name == "":
         return no_lease(namespace)
     if not first.spec.holder_identity:
-        return f"{NO_HOLDER} (the Lease has no holder)"
+        taken = await is_renewed(read, first, within=AGAIN)
+        return "" if taken else f"{NO_HOLDER} (the Lease has no holder)"
     age = now - (seconds(first.spec.renew_time) or 0.0)
     if 0.0 <= age < RENEWED_WITHIN:
         return ""

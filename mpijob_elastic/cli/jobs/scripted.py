@@ -65,7 +65,7 @@ async def scale(
     if not script.text:
         return await write_change.change(where, job, decide, patience)
     async with reached(where) as (client, namespace):
-        snapshot, tried = await write_change.written(client, namespace, job, decide, dry_run=True)
+        snapshot, tried = await write_change.write(client, namespace, job, decide, dry_run=True)
         launcher, kept = await _running(client, snapshot), f"{snapshot.view.name} was not changed"
         if not asked.grows and tried.patch is None:
             say("The script was not run: no worker has to leave.", err=True)
@@ -74,8 +74,8 @@ async def scale(
             if why := await _failure(client, launcher, first, seconds=patience.seconds, so=kept):
                 raise Refused(why)
         left = replace(patience, seconds=_left(until))
-        same = write_change.agreed(decide, tried.says, since="the script began")
-        end = await write_change.made(client, namespace, job, same, left)
+        same = write_change.same_decision(decide, tried.says, since="the script began")
+        end = await write_change.carry_out(client, namespace, job, same, left)
         if not asked.grows:
             return end
         if end is not Exit.DONE:

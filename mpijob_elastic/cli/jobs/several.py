@@ -31,21 +31,25 @@ async def change(where: Where, jobs: Sequence[str], decide: Decide, patience: Pa
     until = time.monotonic() + patience.seconds
     async with reached(where) as (client, namespace):
         working = await write_change.refuse_uninstalled(client, namespace)
+        write_change.warn(working)
         for job in jobs:
             try:
-                snapshot, asked = await write_change.written(client, namespace, job, decide)
+                snapshot, asked = await write_change.write(client, namespace, job, decide)
             except errors.KubeError as error:
                 end = max(end, told(error))
                 continue
             say(asked.says)
-            if unawaited := write_change.foretold(working, snapshot.view, patience):
-                end = max(end, unawaited.code)
-            else:
+            without_wait = write_change.end_without_wait(working, patience, snapshot.view)
+            if without_wait is None:
                 begun.append((snapshot, asked))
+            else:
+                end = max(end, without_wait)
         for snapshot, asked in begun:
             shared = replace(patience, seconds=max(_LEAST, until - time.monotonic()))
             try:
-                found = await write_change.awaited(client, snapshot, asked, shared, Leader(working))
+                found = await write_change.say_outcome(
+                    client, snapshot, asked, shared, Leader(working)
+                )
             except errors.KubeError as error:
                 found = told(error)
             end = max(end, found)

@@ -188,14 +188,19 @@ async def fetch(client: ApiReader, selection: Selection) -> list[Snapshot]:
 
 async def jobs(client: ApiReader, selection: Selection) -> list[SeenJob]:
     """Return the selected MPIJobs without other objects. Raises the errors of `fetch`."""
-    kind = resources.MPI_JOBS
     try:
         return await _list(client, selection.namespace, selection.jobs)
     except errors.NotFound as error:
-        raise NotServed(
-            f"{client.host} does not serve {kind.kind} {kind.api_version}; install mpi-operator "
-            "v0.2.3, or choose another cluster with --context"
-        ) from error
+        raise not_served(client) from error
+
+
+def not_served(client: ApiReader) -> NotServed:
+    """Return the error for a cluster without MPIJobs."""
+    kind = resources.MPI_JOBS
+    return NotServed(
+        f"{client.host} does not serve {kind.kind} {kind.api_version}; install mpi-operator "
+        "v0.2.3, or choose another cluster with --context"
+    )
 
 
 def snapshots(

@@ -26,7 +26,7 @@ from mpijob_elastic.cli.target import Where
 from mpijob_elastic.decide import derive
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.diagnosis.facts import Level
-from mpijob_elastic.install import ATTEMPTS, Refused
+from mpijob_elastic.install import ATTEMPTS, Refused, webhook_call
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import list_objects
 from mpijob_elastic.kube.resources import MPI_JOBS
@@ -40,7 +40,7 @@ MANAGER = {"fieldManager": "mpijob-elastic-cli"}
 # Warnings of the controller that a change ended differently: a rank was cut, a size was set back.
 _OTHERWISE = frozenset({"DrainTimeout", "ScaleTimeout"})
 # Seconds that an Event may take, because the controller sends Events beside its work.
-_TOLD_WITHIN = 1.0
+_EVENT_WITHIN = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,10 +77,10 @@ Decide = Callable[[ApiWriter, Snapshot], Awaitable[JobChange]]
 async def change(where: Where, job: str, decide: Decide, patience: Patience) -> Exit:
     """Change a job, and wait for the end of the change. Raises `errors.KubeError`."""
     async with reached(where) as (client, namespace):
-        return await made(client, namespace, job, decide, patience)
+        return await carry_out(client, namespace, job, decide, patience)
 
 
-async def made(
+async def carry_out(
     client: ApiWriter, namespace: str | None, job: str, decide: Decide, patience: Patience
 ) -> Exit:
     """Do the same as `change`, with a connected client.
@@ -89,18 +89,20 @@ async def made(
     controller is at work and none may take over in a moment. Raises `errors.KubeError`.
     """
     working = await refuse_uninstalled(client, namespace)
-    snapshot, asked = await written(client, namespace, job, decide)
-    view = snapshot.view
+    snapshot, asked = await write(client, namespace, job, decide)
     say(asked.says)
-    if end := foretold(working, view, patience):
-        return end.code
-    return await awaited(client, snapshot, asked, patience, Leader(working))
+    warn(working)
+    end = end_without_wait(working, patience, snapshot.view)
+    if end is not None:
+        return end
+    return await say_outcome(client, snapshot, asked, patience, Leader(working))
 
 
 async def refuse_uninstalled(client: ApiWriter, namespace: str | None) -> AtWork:
     """Return who carries out changes of jobs in a namespace.
 
-    Raises Refused where mpijob-elastic is not installed, or does not cover the namespace.
+    Raises Refused where mpijob-elastic is not installed, does not cover the namespace, or gives no
+    sign of life.
     """
     working = await at_work.check_change(client, namespace, now=time.time())
     if not working.installed:
@@ -108,33 +110,31 @@ async def refuse_uninstalled(client: ApiWriter, namespace: str | None) -> AtWork
     return working
 
 
-@dataclass(frozen=True, kw_only=True)
-class Unawaited:
-    """A change whose end is not waited for."""
-
-    #: How the command ends.
-    code: Exit
-
-
-def foretold(working: AtWork, view: JobView, patience: Patience) -> Unawaited | None:
-    """Say what follows a change that was written; return None if its end is to be waited for."""
+def warn(working: AtWork) -> None:
+    """Say why changes of a command may not be carried out; a command says it once."""
     if working.trouble:
         trouble = working.trouble[:1].upper() + working.trouble[1:]
         say(f"{trouble}; {working.advice}.", err=True)
+    if working.doubt:
+        say(f"Warning: {working.doubt}; {working.advice}", err=True)
+
+
+def end_without_wait(working: AtWork, patience: Patience, view: JobView) -> Exit | None:
+    """Return how a command ends that does not wait for its change; None if it is to wait."""
     if working.trouble and not (working.may_return and patience.wait):
-        return Unawaited(code=Exit.NOT_KNOWN if patience.wait else Exit.DONE)
+        return Exit.NOT_KNOWN if patience.wait else Exit.DONE
     if patience.wait:
         return None
     say(f"`{command('watch', view)}` shows what follows.")
-    return Unawaited(code=Exit.DONE)
+    return Exit.DONE
 
 
-async def awaited(
+async def say_outcome(
     client: ApiWriter, snapshot: Snapshot, asked: JobChange, patience: Patience, leader: Leader
 ) -> Exit:
     """Wait for the end of a change, and say how it ended. Raises `errors.KubeError`."""
     try:
-        end, lines = await followed(client, snapshot, asked, patience, leader=leader)
+        end, lines = await outcome(client, snapshot, asked, patience, leader=leader)
     except asyncio.CancelledError:
         say(
             f"Interrupted. Nothing is undone, {_outlook(leader)}: "
@@ -146,7 +146,7 @@ async def awaited(
     return end
 
 
-async def followed(
+async def outcome(
     client: ApiWriter,
     snapshot: Snapshot,
     asked: JobChange,
@@ -175,9 +175,9 @@ async def followed(
     if end is None:
         return Exit.NOT_KNOWN, [f"After {late} the API server does not answer: {looks}."]
     progress, seen = end
-    await asyncio.sleep(_TOLD_WITHIN)
+    await asyncio.sleep(_EVENT_WITHIN)
     after = await dependencies.own_warnings(client, view.namespace, view.ref.uid)
-    told = [
+    warnings = [
         message
         for name, (reason, message) in after.items()
         if name not in before and reason in _OTHERWISE
@@ -194,7 +194,7 @@ async def followed(
         )
         return Exit.NOT_KNOWN, [first, "", *causes, "", last]
     words = f"{progress.otherwise}." if progress.otherwise else asked.ended(seen)
-    return Exit.OTHERWISE if progress.otherwise or told else Exit.DONE, [words, *told]
+    return Exit.OTHERWISE if progress.otherwise or warnings else Exit.DONE, [words, *warnings]
 
 
 def _outlook(leader: Leader) -> str:
@@ -242,7 +242,7 @@ async def refuse_unknown(client: ApiWriter, view: JobView, key: str, *, then: st
             path, body=annotated(key, "?"), content_type=MERGE_PATCH, query=query
         )
     except errors.ApiError as error:
-        if "admission webhook" not in error.message:
+        if not webhook_call.is_our_refusal(error):
             raise
         return
     raise Refused(
@@ -266,7 +266,7 @@ async def size_owner(client: ApiWriter, snapshot: Snapshot) -> str:
     return ""
 
 
-def agreed(decide: Decide, says: str, *, since: str) -> Decide:
+def same_decision(decide: Decide, says: str, *, since: str) -> Decide:
     """Return the same decision, which is refused once its words differ from `says`.
 
     since: the moment at which the decision had these words.
@@ -284,7 +284,7 @@ def agreed(decide: Decide, says: str, *, since: str) -> Decide:
     return same
 
 
-async def written(
+async def write(
     client: ApiWriter, namespace: str | None, job: str, decide: Decide, *, dry_run: bool = False
 ) -> tuple[Snapshot, JobChange]:
     """Write the change; return the job as it was before, and the change.

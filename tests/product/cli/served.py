@@ -89,7 +89,11 @@ def admit(api: TinyApi, *, denies: str = "") -> None:
         if sent.method != "PATCH" or "dryRun" not in sent.query:
             return None
         if denies or "?" in sent.body["metadata"].get("annotations", {}).values():
-            raise refused(403, "Forbidden", f'admission webhook "w" denied the request: {denies}')
+            raise refused(
+                403,
+                "Forbidden",
+                f'admission webhook "sizes.webhook.mpijob-elastic" denied the request: {denies}',
+            )
         return merged(api.objects[sent.path], sent.body)
 
     api.hook = webhook

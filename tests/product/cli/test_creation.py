@@ -15,8 +15,9 @@ from mpijob_elastic.cli.jobs.creation import Creation
 from mpijob_elastic.cli.jobs.write_change import Patience
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused, webhook_call
+from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import LEASES, MPI_JOBS
-from tests.doubles.api import TinyApi
+from tests.doubles.api import TinyApi, refused
 from tests.product.cli import worlds
 from tests.product.cli.served import put_job
 from tests.product.cli.test_commands import typed
@@ -230,3 +231,24 @@ async def test_a_name_may_be_made_by_the_api_server(
     api.hook = lambda sent: worlds.mpi_job(name="train-x7") if sent.method == "POST" else None
     assert await submitted(api, stored(tmp_path, body), output="name") == Exit.DONE
     assert capsys.readouterr().out == "mpijob.kubeflow.org/train-x7\n"
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "words"),
+    [
+        ("", "404 page not found", "does not serve MPIJob kubeflow.org/v1; install mpi-operator"),
+        ("NotFound", "the server could not find the requested resource", "does not serve MPIJob"),
+        ("NotFound", 'namespaces "ml" not found', 'namespaces "ml" not found'),
+    ],
+)
+async def test_what_is_not_found_is_named(
+    api: TinyApi, tmp_path: Path, reason: str, message: str, words: str
+) -> None:
+    def absent(sent: Any) -> object | None:
+        if sent.path.endswith("/mpijobs"):
+            raise refused(404, reason, message)
+        return None
+
+    api.hook = absent
+    with pytest.raises(errors.KubeError, match=words):
+        await submitted(api, stored(tmp_path, manifest()))

@@ -36,7 +36,7 @@ def answers(*found: LeaseObject | None) -> Callable[[], Awaitable[LeaseObject | 
     rest = list(found)
 
     async def read() -> LeaseObject | None:
-        return rest.pop(0)
+        return rest.pop(0) if len(rest) > 1 else rest[0]
 
     return read
 
@@ -48,6 +48,7 @@ def answers(*found: LeaseObject | None) -> Callable[[], Awaitable[LeaseObject | 
         ([None], ""),
         ([LeaseObject(metadata=ObjectMeta())], "is not installed in namespace ours"),
         ([lease(2.0, holder="")], "no controller of mpijob-elastic is the leader"),
+        ([lease(2.0, holder=""), lease(0.0, version="2")], ""),
         ([lease(300.0), lease(300.0)], "the last leader renewed the Lease 5m ago"),
         # A clock that is wrong here.
         ([lease(300.0), lease(300.0, version="2")], ""),

@@ -52,7 +52,7 @@ FACTS = InstallationFacts(
     operators=[V0_2_3],
     preflight=[PreflightFinding("kubernetes", Advice.GO, "fine")],
     namespace="ml",
-    blocked={},
+    blocked_commands={},
 )
 NOT_THERE: dict[str, Any] = {
     "lease": None,
@@ -237,12 +237,12 @@ FINDINGS = [
         ),
         ({}, "your rights", "ok", "all commands of jobs in namespace ml"),
         (
-            {"blocked": {"attach": frozenset(), "top": frozenset()}},
+            {"blocked_commands": {"attach": frozenset(), "top": frozenset()}},
             "your rights",
             "care",
             "not enough in namespace ml for attach, top (docs/rights.md)",
         ),
-        ({"blocked": None}, "your rights", "-", "-"),
+        ({"blocked_commands": None}, "your rights", "-", "-"),
     ],
 )
 def test_each_part(changed: dict[str, Any], part: str, state: str, words: str) -> None:
@@ -257,7 +257,7 @@ ELASTIC = replace(V0_2_3, version="0.4.0", kind=Kind.ELASTIC)
     [
         ({}, "works", Exit.DONE),
         # What is about the user, or about the jobs of the cluster.
-        ({"preflight": FINDINGS, "blocked": {"top": frozenset()}}, "works", Exit.DONE),
+        ({"preflight": FINDINGS, "blocked_commands": {"top": frozenset()}}, "works", Exit.DONE),
         ({"subresources": frozenset({"mpijobs"})}, "works", Exit.DONE),
         ({"leaf": NO, "operators": NO, "preflight": NO, "controller": NO}, "works", Exit.DONE),
         ({"controller": deployment(ready=1)}, "care", Exit.OTHERWISE),
@@ -268,6 +268,15 @@ ELASTIC = replace(V0_2_3, version="0.4.0", kind=Kind.ELASTIC)
             "unknown",
             Exit.NOT_KNOWN,
         ),
+        ({"controller": deployment(namespaces=("a", "b"))}, "uncovered", Exit.REFUSED),
+        (
+            {"webhook": replace(ANSWERS, answers=None, unasked="no namespace ml")},
+            "unasked",
+            Exit.NOT_KNOWN,
+        ),
+        ({"webhook": replace(ANSWERS, answers=None, left_out="ml")}, "works", Exit.DONE),
+        ({"webhook": SeenWebhook(registered=None, answers=False)}, "apart", Exit.REFUSED),
+        ({"kubernetes": NO, "groups": NO, "subresources": NO}, "works", Exit.DONE),
         ({"trouble": "nobody runs"}, "broken", Exit.REFUSED),
         ({"trouble": "nobody runs", "operators": []}, "broken", Exit.REFUSED),
         ({"operators": [ELASTIC]}, "broken", Exit.REFUSED),
@@ -342,6 +351,7 @@ SCALED = {"manager": "hand", "time": "2029", "fieldsV1": {"f:spec": {"f:replicas
             "`mpijob-elastic install`",
         ),
         ({}, "somebody"),
+        ({"managedFields": [{"manager": "x", "fieldsV1": {"f:spec": None}}]}, "somebody"),
     ],
 )
 def test_who_wrote_the_pods_last_installed_it(metadata: dict[str, Any], by: str) -> None:
@@ -359,7 +369,7 @@ def test_a_deployment_tells_image_replicas_and_namespaces() -> None:
         "spec": {"replicas": 3, "template": {"spec": {"containers": [container]}}},
         "status": {"availableReplicas": 1},
     }
-    assert reading.seen(body) == SeenDeployment(
+    assert reading.deployment(body) == SeenDeployment(
         image=IMAGE,
         by="somebody",
         ready=1,

@@ -73,6 +73,10 @@ class Server(TinyApi):
     def _asked(self, sent: Sent) -> object | None:
         if (sent.method, sent.query.get("dryRun")) != ("PATCH", "All"):
             return None
+        if sent.method == "POST":
+            raise refused(
+                400, "BadRequest", 'admission webhook "x.webhook.mpijob-elastic" denied the request'
+            )
         between, self.between = self.between, lambda: None
         answer = json.dumps(self.objects[JOB]).encode()
         between()
@@ -116,7 +120,9 @@ async def test_a_size_that_somebody_sets_in_between_is_kept(server: Server) -> N
 async def test_what_the_dry_run_refuses_is_not_written(server: Server) -> None:
     def refuse() -> None:
         raise refused(
-            403, "Forbidden", 'admission webhook "w" denied the request: 4 is none of sizes'
+            403,
+            "Forbidden",
+            'admission webhook "sizes.webhook.mpijob-elastic" denied the request: 4 is none of sizes',
         )
 
     server.between = refuse
@@ -208,7 +214,9 @@ def knows(server: Server) -> None:
     def asked(sent: Sent) -> object | None:
         if sent.body and "?" in (sent.body["metadata"].get("annotations") or {}).values():
             raise refused(
-                403, "Forbidden", 'admission webhook "w" denied the request: "?" is no list'
+                403,
+                "Forbidden",
+                'admission webhook "sizes.webhook.mpijob-elastic" denied the request: "?" is no list',
             )
         return Server._asked(server, sent)
 

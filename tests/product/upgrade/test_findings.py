@@ -2,8 +2,17 @@
 
 import pytest
 
+from mpijob_elastic import names
 from mpijob_elastic.install.installer import InstallPlan
-from mpijob_elastic.kube.resources import BUDGETS, MPI_JOBS, NETWORK_POLICIES, SERVICES, Resource
+from mpijob_elastic.kube.resources import (
+    BUDGETS,
+    MPI_JOBS,
+    MUTATING_WEBHOOKS,
+    NAMESPACES,
+    NETWORK_POLICIES,
+    SERVICES,
+    Resource,
+)
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.launch_command import Launch
@@ -282,7 +291,7 @@ async def test_each_rule_that_begins_to_match_by_labels_is_named(
     await put(api, NETWORK_POLICIES, "all", spec={"podSelector": {}})
     await put(api, BUDGETS, "keep", spec={"selector": MATCHING})
     await put(api, SERVICES, "web", spec={"selector": BENCH})
-    found = await preflight.labels(client, InstallPlan())
+    found = await preflight.labels(client, InstallPlan(), await preflight.job_texts(client))
     assert {one.verdict for one in found} == {Advice.CARE}
     assert [one.text.partition(f" {BEGINS}")[0] for one in found] == [
         "ml/train: Worker.template: the required anti-affinity to app=bench (by node)",
@@ -303,7 +312,7 @@ async def test_no_rule_is_named_where_no_label_is_put_back(
     api: TinyApi, client: ApiWriter, plan: InstallPlan, words: str
 ) -> None:
     await bench(api)
-    [found] = await preflight.labels(client, plan)
+    [found] = await preflight.labels(client, plan, await preflight.job_texts(client))
     assert (found.verdict, words in found.text) == (Advice.GO, True)
 
 
@@ -312,5 +321,19 @@ async def test_rules_that_may_not_be_listed_are_an_open_question(
 ) -> None:
     await bench(api)
     with proxy.inject(Answer(status=403), on=lambda one: "/services" in one.path):
-        [found] = await preflight.labels(client, InstallPlan())
+        [found] = await preflight.labels(client, InstallPlan(), await preflight.job_texts(client))
     assert found == findings.unknown("labels", "list services in all namespaces")
+
+
+async def test_a_namespace_that_leaves_the_webhook_out_does_not_stand_for_it(
+    api: TinyApi, client: ApiWriter
+) -> None:
+    """A dry run is stored there as without a webhook."""
+    api.put("/version", {"minor": "34", "gitVersion": "v1.34.4"})
+    registered = {"metadata": {}, "webhooks": [{"name": "x", "clientConfig": {"caBundle": "eA=="}}]}
+    api.put(MUTATING_WEBHOOKS.path(name=names.WEBHOOK_CONFIGURATION), registered)
+    labels = {names.NAMESPACE_OPT_OUT: "disabled"}
+    api.put(NAMESPACES.path(name="default"), {"metadata": {"name": "default", "labels": labels}})
+    found = (await preflight.look(client, InstallPlan(), now=0.0)).findings
+    [said] = [one.text for one in found if one.topic == "webhook"]
+    assert said == "installed; namespace default leaves it out, so it was not asked"
