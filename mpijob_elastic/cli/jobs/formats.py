@@ -5,7 +5,8 @@ of creation, because fingers that know kubectl type `.metadata.name`.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -26,23 +27,30 @@ _DIGITS = re.compile(r"(\d+)")
 def writer(output: str) -> Write:
     """Return what writes `jsonpath=TEMPLATE` or `custom-columns=SPEC`.
 
-    Raises ValueError if the text behind the equals sign is none.
+    Raises ValueError if the text behind the equals sign is none. The writer raises Refused where
+    the jobs do not have what a path wants, such as an element of a list.
     """
     kind, _, text = output.partition("=")
-    if kind == "jsonpath":
-        return _by_template(text)
-    return _by_columns(text)
+    write = _by_template(text) if kind == "jsonpath" else _by_columns(text)
+
+    def checked(reports: Sequence[JobReport], *, single: bool, headers: bool) -> str:
+        with _refusing(f"-o {kind}"):
+            return write(reports, single=single, headers=headers)
+
+    return checked
 
 
 def sorter(text: str) -> Arrange:
     """Return what sorts jobs by a field; jobs without the field come first.
 
-    Raises ValueError if the text is no path. The sorter raises Refused if no job has the field.
+    Raises ValueError if the text is no path. The sorter raises Refused if no job has the field, or
+    if a job does not have what the path wants, such as an element of a list.
     """
     steps = json_path.path(text)
 
     def arranged(reports: Sequence[JobReport]) -> list[JobReport]:
-        found = [json_path.values(steps, fields(report)) for report in reports]
+        with _refusing("--sort-by"):
+            found = [json_path.values(steps, fields(report)) for report in reports]
         if reports and not any(found):
             raise Refused(f"--sort-by: no job has a field {text}; -o json shows the fields")
         keys = [_order(values[0] if values else None) for values in found]
@@ -61,6 +69,15 @@ def fields(report: JobReport) -> dict[str, Any]:
     }
     found: dict[str, Any] = msgspec.to_builtins(report)
     return {**found, "metadata": msgspec.to_builtins(metadata)}
+
+
+@contextmanager
+def _refusing(option: str) -> Iterator[None]:
+    """Raise Refused for what a path cannot find in values."""
+    try:
+        yield
+    except ValueError as error:
+        raise Refused(f"{option}: {error}") from None
 
 
 def _by_template(text: str) -> Write:

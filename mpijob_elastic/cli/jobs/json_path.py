@@ -368,7 +368,7 @@ def _indexed(index: int) -> PathStep:
 
 def _at(value: list[Any], index: int) -> Any:
     if not -len(value) <= index < len(value):
-        raise ValueError(f"there is no element {index} in a list of {len(value)}")
+        raise ValueError(f"array index out of bounds: index {index}, length {len(value)}")
     return value[index]
 
 

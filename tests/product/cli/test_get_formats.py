@@ -1,5 +1,6 @@
 """`get` with the options that kubectl has: formats of fields, orders, selectors, several names and rows."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,53 @@ def test_a_field_that_no_job_has_is_refused_unless_there_are_no_jobs() -> None:
     with pytest.raises(Refused, match=r"no job has a field \.gpu;"):
         formats.sorter(".gpu")([TRAIN, EVAL])
     assert formats.sorter(".gpu")([]) == []
+
+
+@pytest.mark.parametrize(
+    ("output", "says"),
+    [
+        ("jsonpath={.items[0].name}", "-o jsonpath: array index out of bounds: index 0, length 0"),
+        ("jsonpath={.items[?(@.name<1)]}", None),
+        ("custom-columns=A:.hosts[7]", None),
+    ],
+)
+def test_a_format_without_jobs_is_refused_only_where_it_names_one(
+    output: str, says: str | None
+) -> None:
+    write = formats.writer(output)
+    if says is None:
+        write([], single=False, headers=True)
+        return
+    with pytest.raises(Refused, match=re.escape(says)):
+        write([], single=False, headers=True)
+
+
+@pytest.mark.parametrize(
+    ("output", "says"),
+    [
+        ("jsonpath={.items[2].name}", "-o jsonpath: array index out of bounds: index 2, length 2"),
+        ("jsonpath={.items[*].name[0]}", "-o jsonpath: an index, a slice or a filter needs a list"),
+        ("jsonpath={.items[?(@.name<1)]}", "-o jsonpath: train < 1 cannot be compared"),
+        ("jsonpath={.items[::0]}", "-o jsonpath: the step of a slice must be above 0"),
+        ("custom-columns=A:.hosts[7]", "-o custom-columns: array index out of bounds: index 7"),
+        ("custom-columns=A:.name[0]", "-o custom-columns: an index, a slice or a filter needs"),
+    ],
+)
+def test_a_path_that_the_jobs_do_not_allow_is_refused(output: str, says: str) -> None:
+    with pytest.raises(Refused, match=re.escape(says)):
+        formats.writer(output)([TRAIN, EVAL], single=False, headers=True)
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        (".workers[9]", "--sort-by: array index out of bounds: index 9, length 2"),
+        (".name[0]", "--sort-by: an index, a slice or a filter needs a list"),
+    ],
+)
+def test_an_order_that_the_jobs_do_not_allow_is_refused(path: str, says: str) -> None:
+    with pytest.raises(Refused, match=re.escape(says)):
+        formats.sorter(path)([TRAIN, EVAL])
 
 
 async def printed(

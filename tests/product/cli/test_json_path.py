@@ -135,8 +135,8 @@ def test_what_is_no_template_is_refused_with_its_place(template: str, words: str
 @pytest.mark.parametrize(
     ("template", "words"),
     [
-        ("{.numbers[5]}", "there is no element 5 in a list of 5"),
-        ("{.numbers[-6]}", "there is no element -6 in a list of 5"),
+        ("{.numbers[5]}", "array index out of bounds: index 5, length 5"),
+        ("{.numbers[-6]}", "array index out of bounds: index -6, length 5"),
         ("{.kind[0]}", "needs a list"),
         ("{.numbers[::0]}", "must be above 0"),
         ("{.users[?(@.name<1)]}", "myself < 1 cannot be compared"),
