@@ -1,7 +1,8 @@
 """The formats of `get` that name fields: `jsonpath`, `custom-columns` and the order of `--sort-by`.
 
 Paths are those of `-o json`. Beside them each job has `metadata` with its name, namespace and time
-of creation, because fingers that know kubectl type `.metadata.name`.
+of creation, because fingers that know kubectl type `.metadata.name`. Other fields of an MPIJob are
+refused: to print nothing for `.spec` would look like an answer.
 """
 
 import re
@@ -12,7 +13,7 @@ from typing import Any
 import msgspec
 
 from mpijob_elastic.cli.jobs import json_path, table
-from mpijob_elastic.cli.jobs.json_path import JsonPath
+from mpijob_elastic.cli.jobs.json_path import JsonPath, PartOfObject
 from mpijob_elastic.cli.jobs.report import JobReport
 from mpijob_elastic.cli.jobs.show import Write
 from mpijob_elastic.install import Refused
@@ -22,6 +23,37 @@ Arrange = Callable[[Sequence[JobReport]], list[JobReport]]
 # What a column shows where a job lacks the field, as kubectl writes it.
 _NO_VALUE = "<none>"
 _DIGITS = re.compile(r"(\d+)")
+
+
+def _absent(*paths: str) -> dict[str, str]:
+    """Return what to say of fields that MPIJobs have and reports do not, by their last names."""
+    says = (
+        "-o json has no {}, a field of the MPIJob: type `kubectl get mpijobs` with the same options"
+    )
+    return {path.rpartition(".")[2]: says.format(path) for path in paths}
+
+
+_NOT_OF_A_JOB = _absent(".apiVersion", ".kind", ".spec", ".status")
+_NOT_OF_A_LIST = {**_NOT_OF_A_JOB, **_absent(".metadata")}
+_NOT_OF_METADATA = _absent(
+    *(
+        f".metadata.{name}"
+        for name in (
+            "annotations",
+            "deletionGracePeriodSeconds",
+            "deletionTimestamp",
+            "finalizers",
+            "generateName",
+            "generation",
+            "labels",
+            "managedFields",
+            "ownerReferences",
+            "resourceVersion",
+            "selfLink",
+            "uid",
+        )
+    )
+)
 
 
 def writer(output: str) -> Write:
@@ -68,7 +100,8 @@ def fields(report: JobReport) -> dict[str, Any]:
         "creationTimestamp": report.created,
     }
     found: dict[str, Any] = msgspec.to_builtins(report)
-    return {**found, "metadata": msgspec.to_builtins(metadata)}
+    found["metadata"] = PartOfObject(msgspec.to_builtins(metadata), _NOT_OF_METADATA)
+    return PartOfObject(found, _NOT_OF_A_JOB)
 
 
 @contextmanager
@@ -85,7 +118,8 @@ def _by_template(text: str) -> Write:
 
     def write(reports: Sequence[JobReport], *, single: bool, headers: bool) -> str:  # noqa: ARG001
         found = [fields(report) for report in reports]
-        return json_path.rendered(parts, found[0] if single and found else {"items": found})
+        jobs = PartOfObject({"items": found}, _NOT_OF_A_LIST)
+        return json_path.rendered(parts, found[0] if single and found else jobs)
 
     return write
 

@@ -9,7 +9,7 @@ spaces. What is not known here is refused with the place at which it stands. The
 import json
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,17 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+
+
+class PartOfObject(dict[str, Any]):
+    """An object that lacks fields for which people look.
+
+    absent: for each of these fields, what the ValueError says that a path to it raises.
+    """
+
+    def __init__(self, fields: Mapping[str, Any], absent: Mapping[str, str]) -> None:
+        super().__init__(fields)
+        self.absent = absent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +98,8 @@ def path(text: str) -> JsonPath:
 def values(steps: JsonPath, root: Any) -> list[Any]:
     """Return what a path finds in plain JSON values; nothing for a missing field.
 
-    Raises ValueError for an index that a list does not have, and for values that cannot be
-    compared.
+    Raises ValueError for an index that a list does not have, for values that cannot be compared,
+    and for an absent field of a PartOfObject.
     """
     found = [root]
     for step in steps:
@@ -314,9 +325,16 @@ def _operand(text: str) -> JsonPath | Sequence[Any]:
 
 def _field(name: str) -> PathStep:
     def step(found: list[Any]) -> list[Any]:
-        return [value[name] for value in found if isinstance(value, dict) and name in value]
+        return [value[name] for value in found if _has(value, name)]
 
     return step
+
+
+def _has(value: Any, name: str) -> bool:
+    """Tell whether a value has a field. Raises ValueError for an absent one of a PartOfObject."""
+    if isinstance(value, PartOfObject) and name in value.absent:
+        raise ValueError(value.absent[name])
+    return isinstance(value, dict) and name in value
 
 
 def _each(found: list[Any]) -> list[Any]:

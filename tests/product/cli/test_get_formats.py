@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -124,6 +125,41 @@ def test_a_format_without_jobs_is_refused_only_where_it_names_one(
 def test_a_path_that_the_jobs_do_not_allow_is_refused(output: str, says: str) -> None:
     with pytest.raises(Refused, match=re.escape(says)):
         formats.writer(output)([TRAIN, EVAL], single=False, headers=True)
+
+
+@pytest.mark.parametrize(
+    ("output", "field"),
+    [
+        ("jsonpath={.items[*].spec.mpiReplicaSpecs.Worker.replicas}", ".spec"),
+        ("jsonpath={range .items[*]}{.name} {.status.conditions[0].type}{end}", ".status"),
+        ("jsonpath={.items[?(@.metadata.labels.team=='a')].name}", ".metadata.labels"),
+        ("jsonpath={.items[*]..uid}", ".metadata.uid"),
+        ("jsonpath={.items[0]['kind']}", ".kind"),
+        ("jsonpath={.kind}", ".kind"),
+        ("jsonpath={.metadata.resourceVersion}", ".metadata"),
+        ("custom-columns=A:.spec.slotsPerWorker", ".spec"),
+        (r"custom-columns=A:.metadata.annotations.mpijob-elastic/parked", ".metadata.annotations"),
+    ],
+)
+def test_a_field_of_the_mpijob_that_no_report_has_is_refused(output: str, field: str) -> None:
+    """Nothing instead of it would look like an answer."""
+    says = f"-o json has no {field}, a field of the MPIJob: type `kubectl get mpijobs` with the"
+    with pytest.raises(Refused, match=re.escape(says)):
+        formats.writer(output)([TRAIN, EVAL], single=False, headers=True)
+
+
+def test_a_single_job_and_an_order_refuse_fields_of_the_mpijob_too() -> None:
+    output = "jsonpath={.spec.mpiReplicaSpecs.Worker.replicas}"
+    with pytest.raises(Refused, match=r"-o jsonpath: -o json has no \.spec, a field of the MPIJob"):
+        formats.writer(output)([TRAIN], single=True, headers=True)
+    with pytest.raises(Refused, match=r"--sort-by: -o json has no \.metadata\.labels"):
+        formats.sorter(".metadata.labels.team")([TRAIN, EVAL])
+
+
+def test_no_field_of_a_report_is_among_those_that_are_refused() -> None:
+    wholes = "jsonpath={.items[*]..host}{.items[*]..name}{.items[*].*}{.items[0]}"
+    assert formats.writer(wholes)([TRAIN, EVAL], single=False, headers=True)
+    assert not {"apiVersion", "kind", "spec", "status"} & msgspec.to_builtins(TRAIN).keys()
 
 
 @pytest.mark.parametrize(
