@@ -50,7 +50,7 @@ def attach(
     - `kubectl mpijob-elastic attach train`: a shell in the launcher
 
     On a terminal the command runs `kubectl exec -it` with the right pod and container, so it needs
-    kubectl and the right to exec. Elsewhere, as in a script, a command runs without input, and its
+    kubectl and the right to exec. Elsewhere, as in a script, a command has an empty input, and its
     output and errors are one stream. Processes that you start so do not count as ranks: they delay
     no drain, and hide no lost rank.
 
