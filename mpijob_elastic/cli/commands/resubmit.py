@@ -46,7 +46,8 @@ async def resubmit(
     - `kubectl mpijob-elastic resubmit train --name train-again --logs`: and follows its log
 
     The new job has the labels, annotations, size and spec of the other, which stays with its log. A
-    suspension is not copied. A job that KubeQueue released does not wait in KubeQueue again.
+    suspension and parked workers are not copied, nor marks by which Helm, Argo CD or Flux own a job.
+    A job that KubeQueue released waits in KubeQueue again, if it still has KubeQueue's annotation.
 
     Exit codes: 0 done; 1 refused, for example because the job has not ended, no such job, or no
     right, or with --logs the job failed; 2 wrong usage; 3 finished differently (with --wait, the
