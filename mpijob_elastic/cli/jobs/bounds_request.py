@@ -46,7 +46,7 @@ async def set_bounds(
             except errors.KubeError as error:
                 if len(jobs) == 1:
                     raise
-                end = max(end, several.told(error))
+                end = max(end, several.say_error(error))
             else:
                 say(asked.says)
     return end

@@ -35,7 +35,7 @@ async def change(where: Where, jobs: Sequence[str], decide: Decide, patience: Pa
             try:
                 snapshot, asked = await write_change.written(client, namespace, job, decide)
             except errors.KubeError as error:
-                end = max(end, told(error))
+                end = max(end, say_error(error))
                 continue
             say(asked.says)
             if unawaited := write_change.foretold(working, snapshot.view, patience):
@@ -47,12 +47,12 @@ async def change(where: Where, jobs: Sequence[str], decide: Decide, patience: Pa
             try:
                 found = await write_change.awaited(client, snapshot, asked, shared, Leader(working))
             except errors.KubeError as error:
-                found = told(error)
+                found = say_error(error)
             end = max(end, found)
     return end
 
 
-def told(error: errors.KubeError) -> Exit:
+def say_error(error: errors.KubeError) -> Exit:
     """Say what is wrong with one of several jobs; return the exit code."""
     say(f"mpijob-elastic: {rights.in_words(error)}", err=True)
     return exit_codes.of(error)
