@@ -12,7 +12,13 @@ from lab import chart, release
 from mpijob_elastic import __version__
 from mpijob_elastic.install import overlays
 from mpijob_elastic.install.objects import by_identity
-from mpijob_elastic.install.overlays import RIGHTS_TO_EVICT, Overlay, for_jobs_in, with_image
+from mpijob_elastic.install.overlays import (
+    RIGHTS_TO_EVICT,
+    Overlay,
+    for_jobs_in,
+    with_image,
+    with_lease_readers,
+)
 from mpijob_elastic.install.server import OLDEST
 from tests.peers.chart import refusal, rendered, run
 
@@ -54,6 +60,13 @@ def test_the_value_for_pods_without_labels_is_the_option(helm: Path, more: dict[
     expected = overlays.without_template_labels(overlays.combined(chosen))
     found = rendered(helm, WHOLE | more | {"webhook": {"templateLabels": False}})
     assert found == by_identity(expected)
+
+
+@pytest.mark.parametrize("group", ["ml@example.com", "true", ""])
+def test_the_value_for_readers_of_the_lease_is_the_option(helm: Path, group: str) -> None:
+    expected = with_lease_readers(overlays.combined([Overlay.USER_ROLES]), group)
+    values = {"userRoles": {"enabled": True, "leaseReaders": group}}
+    assert rendered(helm, WHOLE | values) == by_identity(expected)
 
 
 def test_the_packed_chart_of_a_release_is_the_chart(helm: Path, tmp_path: Path) -> None:
@@ -155,6 +168,7 @@ def test_signs_of_nodes_are_arguments_of_the_controller(helm: Path) -> None:
         ({"guard": {"enabled": "yes"}}, "boolean"),
         ({"webhook": {"replicas": 0}}, "minimum"),
         ({"image": {"digest": "abc"}}, "digest"),
+        ({"userRoles": {"leaseReaders": ["a"]}}, "leaseReaders"),
         ({"jobsNamespace": "team-a"}, "jobsNamespace"),
         ({"jobsNamespaces": ["Team A"]}, "jobsNamespaces"),
         ({"jobsNamespaces": ["a", "a"]}, "are equal"),
