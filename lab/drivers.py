@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -88,8 +89,12 @@ class DriverStandIns:
         self._drivers: dict[str, DriverStandIn] = {}
 
     def look(self, api: Api) -> None:
-        """Look at each job once; one that changes meanwhile is looked at again later."""
-        running = {pod["metadata"]["uid"]: pod for pod in api.get(_PODS)["items"] if _runs(pod)}
+        """Look at each job once; what fails is said, and looked at again later."""
+        try:
+            running = {pod["metadata"]["uid"]: pod for pod in api.get(_PODS)["items"] if _runs(pod)}
+        except LabError as error:
+            print(error, file=sys.stderr, flush=True)
+            return
         for uid in self._drivers.keys() - running.keys():
             self._drivers.pop(uid).close()
         for uid, pod in running.items():
@@ -118,13 +123,15 @@ def _runs(pod: dict[str, Any]) -> bool:
 
 
 @contextmanager
-def standing_in(cluster: Cluster, *, ends: tuple[str, ...] = ()) -> Iterator[None]:
-    """Be the drivers of all jobs for as long as the block lasts; see DriverStandIns."""
+def standing_in(
+    cluster: Cluster, *, ends: tuple[str, ...] = ()
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Be the drivers of all jobs for as long as the block lasts, in this process; see DriverStandIns."""
     command = [sys.executable, "-m", "lab.drivers", cluster.name, *ends]
     log = new_log(Layout(cluster.state_dir).logs, "drivers")
     process = spawn(command, log=log, environment={**os.environ, "PYTHONPATH": str(ROOT)})
     try:
-        yield
+        yield process
     finally:
         end(process, within=GRACE)
 
@@ -143,8 +150,6 @@ def main() -> None:
             while True:
                 time.sleep(EVERY)
                 drivers.look(api)
-    except LabError as error:
-        print(error, file=sys.stderr)
     finally:
         drivers.close()
 
