@@ -109,7 +109,7 @@ async def _created(
     except errors.AlreadyExists:
         name = body["metadata"]["name"]
         raise Refused(
-            f"there is an MPIJob {namespace}/{name}: choose another --name, or "
+            f"there is an MPIJob {namespace}/{name}: choose another name, or "
             f"`mpijob-elastic delete {name} -n {namespace}`"
         ) from None
     name = msgspec.json.decode(made)["metadata"]["name"]
