@@ -12,13 +12,7 @@ from lab import chart, release
 from mpijob_elastic import __version__
 from mpijob_elastic.install import overlays
 from mpijob_elastic.install.objects import by_identity
-from mpijob_elastic.install.overlays import (
-    RIGHTS_TO_EVICT,
-    Overlay,
-    for_jobs_in,
-    with_image,
-    with_lease_readers,
-)
+from mpijob_elastic.install.overlays import RIGHTS_TO_EVICT, Overlay, for_jobs_in, with_image
 from mpijob_elastic.install.server import OLDEST
 from tests.peers.chart import refusal, rendered, run
 
@@ -64,7 +58,7 @@ def test_the_value_for_pods_without_labels_is_the_option(helm: Path, more: dict[
 
 @pytest.mark.parametrize("group", ["ml@example.com", "true", ""])
 def test_the_value_for_readers_of_the_lease_is_the_option(helm: Path, group: str) -> None:
-    expected = with_lease_readers(overlays.combined([Overlay.USER_ROLES]), group)
+    expected = overlays.with_lease_readers(overlays.combined([Overlay.USER_ROLES]), group)
     values = {"userRoles": {"enabled": True, "leaseReaders": group}}
     assert rendered(helm, WHOLE | values) == by_identity(expected)
 

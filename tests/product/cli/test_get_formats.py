@@ -31,6 +31,8 @@ NINE = replace(TRAIN, name="eval-9", gpus=16)
         ("jsonpath={.items[*].metadata.name}", "train eval-10"),
         ("jsonpath={range .items[*]}{.name}={.gpus}{'\\n'}{end}", "train=0\neval-10=8\n"),
         ("jsonpath={.items[?(@.gpus>0)].name}", "eval-10"),
+        ("jsonpath={.items[?(@.minReplicas>1)].name}", "eval-10"),
+        ("jsonpath={.items[?(@.minReplicas!=1)].name}", "eval-10"),
         ("jsonpath={.items[0].workers[1].name}", "train-worker-1"),
         ("jsonpath={.items[0].created}", "2026-01-01T00:00:00Z"),
         (
