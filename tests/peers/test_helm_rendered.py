@@ -48,19 +48,19 @@ def test_the_chart_is_config(helm: Path, chosen: tuple[Overlay, ...]) -> None:
     assert {str(one) for one in expected if found[one] != expected[one]} == set()
 
 
+@pytest.mark.parametrize("group", ["ml@example.com", "true", ""])
+def test_the_value_for_readers_of_the_lease_is_the_option(helm: Path, group: str) -> None:
+    expected = overlays.with_lease_readers(overlays.combined([Overlay.USER_ROLES]), group)
+    values = {"userRoles": {"enabled": True, "leaseReaders": group}}
+    assert rendered(helm, WHOLE | values) == by_identity(expected)
+
+
 @pytest.mark.parametrize("more", [{}, VALUES[Overlay.CERT_MANAGER]], ids=["own", "cert-manager"])
 def test_the_value_for_pods_without_labels_is_the_option(helm: Path, more: dict[str, Any]) -> None:
     chosen = (Overlay.CERT_MANAGER,) if more else ()
     expected = overlays.without_template_labels(overlays.combined(chosen))
     found = rendered(helm, WHOLE | more | {"webhook": {"templateLabels": False}})
     assert found == by_identity(expected)
-
-
-@pytest.mark.parametrize("group", ["ml@example.com", "true", ""])
-def test_the_value_for_readers_of_the_lease_is_the_option(helm: Path, group: str) -> None:
-    expected = overlays.with_lease_readers(overlays.combined([Overlay.USER_ROLES]), group)
-    values = {"userRoles": {"enabled": True, "leaseReaders": group}}
-    assert rendered(helm, WHOLE | values) == by_identity(expected)
 
 
 def test_the_packed_chart_of_a_release_is_the_chart(helm: Path, tmp_path: Path) -> None:
