@@ -27,9 +27,7 @@ _DIGITS = re.compile(r"(\d+)")
 
 def _absent(*paths: str) -> dict[str, str]:
     """Return what to say of fields that MPIJobs have and reports do not, by their last names."""
-    says = (
-        "-o json has no {}, a field of the MPIJob: type `kubectl get mpijobs` with the same options"
-    )
+    says = "{} is a field of the MPIJob alone: type `kubectl get mpijobs` with the same options"
     return {path.rpartition(".")[2]: says.format(path) for path in paths}
 
 

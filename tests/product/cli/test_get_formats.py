@@ -145,16 +145,16 @@ def test_a_path_that_the_jobs_do_not_allow_is_refused(output: str, says: str) ->
 )
 def test_a_field_of_the_mpijob_that_no_report_has_is_refused(output: str, field: str) -> None:
     """Nothing instead of it would look like an answer."""
-    says = f"-o json has no {field}, a field of the MPIJob: type `kubectl get mpijobs` with the"
+    says = f": {field} is a field of the MPIJob alone: type `kubectl get mpijobs` with the"
     with pytest.raises(Refused, match=re.escape(says)):
         formats.writer(output)([TRAIN, EVAL], single=False, headers=True)
 
 
 def test_a_single_job_and_an_order_refuse_fields_of_the_mpijob_too() -> None:
     output = "jsonpath={.spec.mpiReplicaSpecs.Worker.replicas}"
-    with pytest.raises(Refused, match=r"-o jsonpath: -o json has no \.spec, a field of the MPIJob"):
+    with pytest.raises(Refused, match=r"-o jsonpath: \.spec is a field of the MPIJob alone"):
         formats.writer(output)([TRAIN], single=True, headers=True)
-    with pytest.raises(Refused, match=r"--sort-by: -o json has no \.metadata\.labels"):
+    with pytest.raises(Refused, match=r"--sort-by: \.metadata\.labels is a field"):
         formats.sorter(".metadata.labels.team")([TRAIN, EVAL])
 
 
