@@ -25,15 +25,21 @@ _NO_VALUE = "<none>"
 _DIGITS = re.compile(r"(\d+)")
 
 
-def _absent(*paths: str) -> dict[str, str]:
-    """Return what to say of fields that MPIJobs have and reports do not, by their last names."""
-    says = "{} is a field of the MPIJob alone: type `kubectl get mpijobs` with the same options"
+_OF_THE_MPIJOB = (
+    "{} is a field of the MPIJob alone: type `kubectl get mpijobs` with the same options"
+)
+_OF_ITEMS = "a list of jobs has no {}: begin with .items[*]"
+
+
+def _absent(says: str, *paths: str) -> dict[str, str]:
+    """Return what to say of fields that people look for and that are not here, by their names."""
     return {path.rpartition(".")[2]: says.format(path) for path in paths}
 
 
-_NOT_OF_A_JOB = _absent(".apiVersion", ".kind", ".spec", ".status")
-_NOT_OF_A_LIST = {**_NOT_OF_A_JOB, **_absent(".metadata")}
+_NOT_OF_A_JOB = _absent(_OF_THE_MPIJOB, ".apiVersion", ".kind", ".spec", ".status")
+_NOT_OF_A_LIST = _absent(_OF_ITEMS, ".apiVersion", ".kind", ".metadata", ".spec", ".status")
 _NOT_OF_METADATA = _absent(
+    _OF_THE_MPIJOB,
     *(
         f".metadata.{name}"
         for name in (
@@ -50,7 +56,7 @@ _NOT_OF_METADATA = _absent(
             "selfLink",
             "uid",
         )
-    )
+    ),
 )
 
 

@@ -137,8 +137,6 @@ def test_a_path_that_the_jobs_do_not_allow_is_refused(output: str, says: str) ->
         ("jsonpath={.items[?(@.metadata.labels.team=='a')].name}", ".metadata.labels"),
         ("jsonpath={.items[*]..uid}", ".metadata.uid"),
         ("jsonpath={.items[0]['kind']}", ".kind"),
-        ("jsonpath={.kind}", ".kind"),
-        ("jsonpath={.metadata.resourceVersion}", ".metadata"),
         ("custom-columns=A:.spec.slotsPerWorker", ".spec"),
         (r"custom-columns=A:.metadata.annotations.mpijob-elastic/parked", ".metadata.annotations"),
     ],
@@ -148,6 +146,13 @@ def test_a_field_of_the_mpijob_that_no_report_has_is_refused(output: str, field:
     says = f": {field} is a field of the MPIJob alone: type `kubectl get mpijobs` with the"
     with pytest.raises(Refused, match=re.escape(says)):
         formats.writer(output)([TRAIN, EVAL], single=False, headers=True)
+
+
+@pytest.mark.parametrize("field", [".kind", ".metadata", ".spec"])
+def test_a_field_of_jobs_that_is_asked_of_the_list_is_refused(field: str) -> None:
+    says = f"-o jsonpath: a list of jobs has no {field}: begin with .items[*]"
+    with pytest.raises(Refused, match=re.escape(says)):
+        formats.writer(f"jsonpath={{{field}.x}}")([TRAIN], single=False, headers=True)
 
 
 def test_a_single_job_and_an_order_refuse_fields_of_the_mpijob_too() -> None:
