@@ -15,7 +15,7 @@ from lab.control import Lifeline
 from lab.display import progress, report, run_app
 from lab.errors import LabError
 from lab.images import build
-from lab.layout import Layout
+from lab.layout import Layout, name_option
 from lab.node import requirements
 from lab.options import DEFAULT_NODES, Options
 from lab.programs import ALL, OF_REAL_NODE, PEERS
@@ -144,13 +144,13 @@ def product(*, name: Name = "default") -> None:
     offer = loading.load(_PRODUCT)
     with ExitStack() as stack:
         with progress() as say:
-            stack.enter_context(offer.running(name, say))
-        chosen = _chosen(name)
+            parts = stack.enter_context(offer.running(name, say))
+        chosen = name_option(name)
         print(f"lab {name} has the product. Type in another terminal, until Ctrl-C here:")
         print(f'  eval "$(python -m lab env{chosen})"                     # an administrator')
         print(f'  eval "$(python -m lab env{chosen} --data-scientist)"    # the role edit in ml')
         print("  kubectl mpijob-elastic status", flush=True)
-        offer.stay(name)
+        offer.stay(name, parts)
 
 
 @app.command(
@@ -295,13 +295,8 @@ def start(node: Node, *, name: Name = "default") -> None:
     print(f"{node} is ready")
 
 
-def _chosen(name: str) -> str:
-    """Return the option that names a lab; the default one needs none."""
-    return "" if name == "default" else f" --name {name}"
-
-
 def _print_next(name: str) -> None:
-    chosen = _chosen(name)
+    chosen = name_option(name)
     print(f"  export KUBECONFIG=$(python -m lab kubeconfig{chosen})")
     print(f"  python -m lab down{chosen}")
 

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -89,8 +90,12 @@ class DriverStandIns:
         self._drivers: dict[str, DriverStandIn] = {}
 
     def look(self, api: Api) -> None:
-        """Look at each job once; one that changes meanwhile is looked at again later."""
-        running = {pod["metadata"]["uid"]: pod for pod in api.get(_PODS)["items"] if _runs(pod)}
+        """Look at each job once; what fails is said, and looked at again later."""
+        try:
+            running = {pod["metadata"]["uid"]: pod for pod in api.get(_PODS)["items"] if _runs(pod)}
+        except LabError as error:
+            print(error, file=sys.stderr, flush=True)
+            return
         for uid in self._drivers.keys() - running.keys():
             self._drivers.pop(uid).close()
         for uid, pod in running.items():
@@ -119,14 +124,16 @@ def _runs(pod: dict[str, Any]) -> bool:
 
 
 @contextmanager
-def standing_in(cluster: Cluster, *, ends: tuple[str, ...] = ()) -> Iterator[None]:
-    """Be the drivers of all jobs for as long as the block lasts; see DriverStandIns."""
+def standing_in(
+    cluster: Cluster, *, ends: tuple[str, ...] = ()
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Be the drivers of all jobs for as long as the block lasts, in this process; see DriverStandIns."""
     command = [sys.executable, "-m", "lab.drivers", cluster.name, *ends]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     layout = Layout(cluster.state_dir)
     process, _ = companions.start(layout, "drivers", command, environment=environment)
     try:
-        yield
+        yield process
     finally:
         end(process, within=GRACE)
 
@@ -145,8 +152,6 @@ def main() -> None:
             while True:
                 time.sleep(EVERY)
                 drivers.look(api)
-    except LabError as error:
-        print(error, file=sys.stderr)
     finally:
         drivers.close()
 

@@ -3,7 +3,7 @@
 import shlex
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,8 +12,9 @@ from lab.cluster import Cluster
 from lab.demo.stage import set_up
 from lab.drivers import standing_in
 from lab.errors import LabError
-from lab.layout import Layout
+from lab.layout import Layout, name_option
 from lab.lock import is_held
+from lab.processes import Identity
 from mpijob_elastic.install.overlays import Overlay
 
 NAMESPACE = "ml"
@@ -21,23 +22,36 @@ USER = "data-scientist"
 ROLE = "edit"
 PATIENCE = 60.0  # seconds until the controllers of Kubernetes have given the role its rights
 POLL = 0.1
+EVERY = 1.0  # seconds between two looks at what runs
+_END = "the {part} has ended, and nobody starts it again: `python -m lab logs{option}` has its last lines."
 _CHANGES = ("auth", "can-i", "patch", "mpijobs.kubeflow.org", "-n", NAMESPACE)
 
 
 @contextmanager
-def running(name: str, say: Say) -> Iterator[Cluster]:
-    """Keep a lab with the product up for as long as the block lasts. Raise LabError."""
+def running(name: str, say: Say) -> Iterator[Mapping[str, Identity]]:
+    """Keep a lab with the product up for as long as the block lasts; yield its processes by name. Raise LabError."""
     with set_up(name, say, also=(Overlay.USER_ROLES,)) as stage:
         say(f"the namespace {NAMESPACE}, and in it somebody with the role {ROLE}")
         _let_in(stage.cluster)
-        with standing_in(stage.cluster):
-            yield stage.cluster
+        with standing_in(stage.cluster) as drivers:
+            pids = {
+                "operator": stage.operator.pid,
+                "webhook": stage.webhook.pid,
+                "controller": stage.controller.pid,
+                "stand-in for drivers": drivers.pid,
+            }
+            yield {part: Identity.of(pid) for part, pid in pids.items()}
 
 
-def stay(name: str) -> None:
-    """Return once somebody has ended the lab."""
+def stay(name: str, parts: Mapping[str, Identity]) -> None:
+    """Return once somebody has ended the lab; say of each process once that it has ended."""
+    alive = set(parts)
     while is_held(Layout.of(name)):
-        time.sleep(1.0)
+        for part in sorted(alive):
+            if not parts[part].alive():
+                alive.remove(part)
+                print(_END.format(part=part, option=name_option(name)), file=sys.stderr, flush=True)
+        time.sleep(EVERY)
 
 
 def environment(name: str, *, as_user: bool) -> list[str]:
@@ -45,6 +59,10 @@ def environment(name: str, *, as_user: bool) -> list[str]:
 
     as_user: that of the data scientist instead of the administrator's. Raise LabError.
     """
+    if as_user and not is_held(Layout.of(name)):
+        raise LabError(
+            f"no lab {name!r} is up; `python -m lab product{name_option(name)}` starts one with a data scientist."
+        )
     cluster = Cluster.attach(name=name)
     kubeconfig = _of_user(cluster) if as_user else cluster.kubeconfig
     programs = (cluster.binaries.kubectl.parent, Path(sys.executable).parent)
@@ -56,7 +74,8 @@ def _of_user(cluster: Cluster) -> Path:
     path = Layout(cluster.state_dir).kubeconfigs / f"{NAMESPACE}.{USER}"
     if not path.exists():
         raise LabError(
-            f"lab {cluster.name!r} has no data scientist; `python -m lab product` starts one that has."
+            f"lab {cluster.name!r} has no data scientist; end it, and start one that has by "
+            f"`python -m lab product{name_option(cluster.name)}`."
         )
     return path
 

@@ -12,7 +12,7 @@ import typer
 from mpijob_elastic.cli import work
 from mpijob_elastic.cli.target import Where, kubeconfig_file
 from mpijob_elastic.install.objects import ObjectChange, Outcome
-from mpijob_elastic.install.overlays import Overlay
+from mpijob_elastic.install.overlays import EVERYBODY, Overlay
 from mpijob_elastic.telemetry.terminal import say
 
 if TYPE_CHECKING:
@@ -31,14 +31,18 @@ def plan(
     namespaces: list[str] | None,
     *,
     template_labels: bool,
+    lease_readers: str = EVERYBODY,
 ) -> InstallPlan:
     """Return the plan for these options. Raises typer.BadParameter if they do not fit together."""
+    if lease_readers != EVERYBODY and Overlay.USER_ROLES not in (overlays or ()):
+        raise typer.BadParameter("needs --overlay user-roles", param_hint="--lease-readers")
     try:
         return work.installer.InstallPlan(
             overlays=tuple(overlays or ()),
             image=image,
             jobs_namespaces=tuple(dict.fromkeys(namespaces or ())),
             template_labels=template_labels,
+            lease_readers=lease_readers,
         )
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--jobs-namespace") from None

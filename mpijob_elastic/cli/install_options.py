@@ -20,6 +20,17 @@ Managed = Annotated[
         help="Manage the jobs of this namespace; repeatable. Default: the jobs of all namespaces.",
     ),
 ]
+LeaseReaders = Annotated[
+    str,
+    typer.Option(
+        "--lease-readers",
+        metavar="GROUP",
+        help=(
+            "With --overlay user-roles: the group of users who may see whether a controller runs; "
+            '"" for nobody.'
+        ),
+    ),
+]
 Scale = Annotated[
     bool,
     typer.Option(

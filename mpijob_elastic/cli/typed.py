@@ -81,7 +81,7 @@ class CheckedCommand(TyperCommand):
             return super().parse_args(ctx, args)
         try:
             self._refuse_options_as_values(ctx, args)
-            return super().parse_args(ctx, args)
+            return super().parse_args(ctx, self.arranged(ctx, args))
         except typer.TyperException as error:
             error.message = error.message.removeprefix(_PYDANTIC)
             if getattr(error, "ctx", ctx) is None:
@@ -95,6 +95,10 @@ class CheckedCommand(TyperCommand):
             if hint := next(filter(None, hints), None):
                 error.message = f"{error.message}; {hint}"
             raise
+
+    def arranged(self, ctx: "Context", args: list[str]) -> list[str]:  # noqa: ARG002
+        """Return the words as click is to read them. Raises typer.TyperException."""
+        return args
 
     def _parted(self, args: Sequence[str]) -> list[str]:
         """Return the words in the forms that click reads; what stands behind `--` stays."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from mpijob_elastic import __version__, names
 from mpijob_elastic.install import Refused, overlays, pod_versions, removal, rollout, server
 from mpijob_elastic.install.objects import Manifest, Say, identity, read
-from mpijob_elastic.install.overlays import Overlay
+from mpijob_elastic.install.overlays import EVERYBODY, Overlay
 from mpijob_elastic.install.server import HOOKS, OLDEST, OPTIONAL_KINDS, WORKLOADS, Applier, Server
 from mpijob_elastic.kube.reader import ApiReader, list_objects
 from mpijob_elastic.kube.resources import DEPLOYMENTS, MPI_JOBS, NAMESPACES
@@ -35,6 +35,8 @@ class InstallPlan:
     jobs_namespaces: tuple[str, ...] = ()
     #: The webhook puts the labels of pod templates back.
     template_labels: bool = True
+    #: With the overlay user-roles: the group that reads the controllers' Lease; "" for nobody.
+    lease_readers: str = EVERYBODY
 
     def __post_init__(self) -> None:
         """Raise ValueError if the plan makes no sense."""
@@ -51,6 +53,8 @@ class InstallPlan:
             manifests = overlays.with_image(manifests, self.image)
         if not self.template_labels:
             manifests = overlays.without_template_labels(manifests)
+        if Overlay.USER_ROLES in self.overlays:
+            manifests = overlays.with_lease_readers(manifests, self.lease_readers)
         if self.jobs_namespaces:
             manifests = overlays.for_jobs_in(manifests, self.jobs_namespaces)
         return sorted(manifests, key=lambda manifest: server.order(manifest["kind"]))

@@ -79,9 +79,10 @@ async def exec_on_terminal(
     timeout: float,  # noqa: ASYNC109 - part of the contract, enforced below
     tell: Tell,
 ) -> ExecResult:
-    """Run `command` with a terminal in the pod and without input, and return its exit code.
+    """Run `command` with a terminal in the pod on which nobody types, and return its exit code.
 
-    All output is one stream, whose lines end as on a terminal. See `exec_in_pod` for all else.
+    A program that reads from it waits for ever. All output is one stream, whose lines end as on a
+    terminal. See `exec_in_pod` for all else.
     """
     # A terminal has no second stream.
     query = [("container", container), ("stdout", "true"), ("tty", "true")]

@@ -175,6 +175,8 @@ async def test_a_command_has_a_terminal_in_its_worker_and_lines_have_times(
     script = "echo in; test -t 1; echo $?; exit 3"
     code, printed = await user.run("attach", "train", "0", "--", "sh", "-c", script)
     assert (code, printed) == (3, "in\n0\n")
+    # A program that reads finds the end, as under kubectl without -i.
+    assert await user.run("attach", "train", "0", "--", "cat") == (0, "")
     async with user.running("attach", "train", "0", "--", "sh", "-c", "echo on; sleep 60") as other:
         await said(other, "on")
         # The look that the controller uses: a process with a terminal is no rank.

@@ -53,6 +53,13 @@ def test_the_chart_is_config(helm: Path, chosen: tuple[Overlay, ...]) -> None:
     assert {str(one) for one in expected if found[one] != expected[one]} == set()
 
 
+@pytest.mark.parametrize("group", ["ml@example.com", "true", ""])
+def test_the_value_for_readers_of_the_lease_is_the_option(helm: Path, group: str) -> None:
+    expected = overlays.with_lease_readers(overlays.combined([Overlay.USER_ROLES]), group)
+    values = {"userRoles": {"enabled": True, "leaseReaders": group}}
+    assert rendered(helm, WHOLE | values) == by_identity(expected)
+
+
 @pytest.mark.parametrize("more", [{}, VALUES[Overlay.CERT_MANAGER]], ids=["own", "cert-manager"])
 def test_the_value_for_pods_without_labels_is_the_option(helm: Path, more: dict[str, Any]) -> None:
     chosen = (Overlay.CERT_MANAGER,) if more else ()
@@ -186,6 +193,7 @@ def test_signs_of_nodes_are_arguments_of_the_controller(helm: Path) -> None:
         ({"guard": {"enabled": "yes"}}, "boolean"),
         ({"webhook": {"replicas": 0}}, "minimum"),
         ({"image": {"digest": "abc"}}, "digest"),
+        ({"userRoles": {"leaseReaders": ["a"]}}, "leaseReaders"),
         ({"jobsNamespace": "team-a"}, "jobsNamespace"),
         ({"jobsNamespaces": ["Team A"]}, "jobsNamespaces"),
         ({"jobsNamespaces": ["a", "a"]}, "are equal"),

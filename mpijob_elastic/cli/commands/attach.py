@@ -16,13 +16,13 @@ app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 class AttachCommand(CheckedCommand):
     """`attach`, where what stands behind `--` is the command, with and without a worker."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def arranged(self, ctx: Any, args: list[str]) -> list[str]:
         """Put an empty worker before a `--` that follows the job. Raises click's UsageError."""
-        if "--" in args and not ctx.resilient_parsing:
-            at = args.index("--")
-            values, _, _ = self.make_parser(ctx).parse_args(args=args[:at])
-            args = args if values.get("worker") else [*args[:at], "", *args[at:]]
-        return super().parse_args(ctx, args)
+        if "--" not in args:
+            return args
+        at = args.index("--")
+        values, _, _ = self.make_parser(ctx).parse_args(args=args[:at])
+        return args if values.get("worker") else [*args[:at], "", *args[at:]]
 
 
 @app.command(cls=AttachCommand)
@@ -50,7 +50,7 @@ def attach(
     - `kubectl mpijob-elastic attach train`: a shell in the launcher
 
     On a terminal the command runs `kubectl exec -it` with the right pod and container, so it needs
-    kubectl and the right to exec. Elsewhere, as in a script, a command runs without input, and its
+    kubectl and the right to exec. Elsewhere, as in a script, a command has an empty input, and its
     output and errors are one stream. Processes that you start so do not count as ranks: they delay
     no drain, and hide no lost rank.
 

@@ -21,7 +21,7 @@ async def delete(
 
     - `mpijob-elastic delete train`
 
-    - `mpijob-elastic delete train eval`: two jobs; one that does not exist holds back no other
+    - `mpijob-elastic delete train eval`: two jobs; one that is missing or must stay holds back no other
 
     - `kubectl mpijob-elastic delete mpijob/train --yes -n ml`: without confirmation, for scripts
 

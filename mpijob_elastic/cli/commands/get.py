@@ -111,7 +111,7 @@ async def get(
     says where the job's GPU-seconds went. "-" is what no program wrote.
 
     JSONPath is kubectl's, and reads the fields that `-o json` prints, and `.metadata.name`, `.metadata.namespace` and
-    `.metadata.creationTimestamp`. With one name and `--no-headers` or `-w`, the job is a row as in the list.
+    `.metadata.creationTimestamp`. `kubectl get mpijobs` has `.spec` and `.status`. With one name and `--no-headers` or `-w`, the job is a row as in the list.
 
     Clusters that cannot be read are named in a line; the others are shown.
 

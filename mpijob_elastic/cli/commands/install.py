@@ -9,10 +9,11 @@ import typer
 from mpijob_elastic.cli import work
 from mpijob_elastic.cli.cluster import INTERRUPTED, News, connected, end, plan, tell
 from mpijob_elastic.cli.cluster_command import cluster_command
-from mpijob_elastic.cli.install_options import Managed, Overlays, Scale
+from mpijob_elastic.cli.install_options import LeaseReaders, Managed, Overlays, Scale
 from mpijob_elastic.cli.options import DryRun, StepTimeout, TemplateLabels
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused
+from mpijob_elastic.install.overlays import EVERYBODY
 from mpijob_elastic.kube import errors, kubectl_yaml
 from mpijob_elastic.telemetry.terminal import say
 
@@ -40,6 +41,7 @@ async def install(
     ] = None,
     scale: Scale = True,
     template_labels: TemplateLabels = True,
+    lease_readers: LeaseReaders = EVERYBODY,
     dry_run: DryRun = False,
     print_manifests: Annotated[
         bool, typer.Option("--print", help="Print the manifests; contact no API server.")
@@ -93,7 +95,13 @@ async def install(
     """
     if image is not None and (fault := work.image.fault(image)):
         raise typer.BadParameter(fault, param_hint="--image")
-    wanted = plan(overlay, image, jobs_namespace, template_labels=template_labels)
+    wanted = plan(
+        overlay,
+        image,
+        jobs_namespace,
+        template_labels=template_labels,
+        lease_readers=lease_readers,
+    )
     if canary and canary not in (wanted.jobs_namespaces or (canary,)):
         raise typer.BadParameter(
             f"name a namespace of --jobs-namespace: jobs in {canary} are not managed",

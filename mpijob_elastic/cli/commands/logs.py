@@ -1,6 +1,6 @@
 """`mpijob-elastic logs`."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -10,16 +10,28 @@ from mpijob_elastic.cli.cluster_command import cluster_command
 from mpijob_elastic.cli.options import Job, seconds
 from mpijob_elastic.cli.target import Where
 
+# What kubectl takes for no limit.
+_NO_TIME, _ALL = frozenset({"0", "0s", "0m", "0h"}), -1
+
 
 def _moment(text: str) -> str:
-    """Return a moment as RFC 3339. Raises typer.BadParameter."""
+    """Return a moment as the API server reads it, "" for none. Raises typer.BadParameter."""
+    if not text:
+        return ""
+    wrong = typer.BadParameter(f"{text} is no moment such as 2026-01-31T08:00:00Z")
     try:
-        moment = datetime.fromisoformat(text) if text else None
-    except ValueError:
-        moment = None
-    if text and (moment is None or moment.tzinfo is None):
-        raise typer.BadParameter(f"{text} is no moment such as 2026-01-31T08:00:00Z")
-    return text
+        moment = datetime.fromisoformat(text)
+        utc = moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise wrong from None
+    if moment.tzinfo is None:
+        raise wrong
+    return utc.isoformat().replace("+00:00", "Z")
+
+
+def _since(text: str) -> float:
+    """Return a duration in seconds; 0 for all, as in kubectl. Raises typer.BadParameter."""
+    return 0.0 if text in _NO_TIME else seconds(text)
 
 
 @cluster_command()
@@ -35,7 +47,7 @@ async def logs(
     since: Annotated[
         float | None,
         typer.Option(
-            parser=seconds, metavar="DURATION", help="Only lines of this last time: 90s, 5m, 2h."
+            parser=_since, metavar="DURATION", help="Only lines of this last time: 90s, 5m, 2h."
         ),
     ] = None,
     since_time: Annotated[
@@ -50,7 +62,9 @@ async def logs(
     timestamps: Annotated[
         bool, typer.Option("--timestamps", help="Print the time of each line before it.")
     ] = False,
-    tail: Annotated[int | None, typer.Option(min=0, help="Only this many last lines.")] = None,
+    tail: Annotated[
+        int | None, typer.Option(min=-1, help="Only this many last lines; -1 for all.")
+    ] = None,
     previous: Annotated[
         bool, typer.Option("--previous", "-p", help="The log before the container restarted.")
     ] = False,
@@ -92,14 +106,14 @@ async def logs(
         raise typer.BadParameter(
             "the previous log has ended: leave out -f", param_hint="--previous"
         )
-    if since is not None and since_time:
+    if since and since_time:
         raise typer.BadParameter("give --since or --since-time, not both", param_hint="--since")
     wanted = work.logs.Wanted(
         follow=follow,
-        since=since,
+        since=since or None,
         since_time=since_time,
         timestamps=timestamps,
-        tail=tail,
+        tail=None if tail == _ALL else tail,
         previous=previous,
         rank=rank,
         worker=worker,

@@ -1,11 +1,12 @@
 """`mpijob-elastic resubmit`."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from mpijob_elastic.cli import work
 from mpijob_elastic.cli.cluster_command import cluster_command
+from mpijob_elastic.cli.creation_options import FollowLog, JobOutput, WaitForTraining, creation
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.options import Job
 from mpijob_elastic.cli.scaling_options import Look, Timeout
@@ -23,18 +24,11 @@ async def resubmit(
         ),
     ] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the job; create none.")] = False,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Wait until a rank runs in each worker.")
-    ] = False,
+    wait: WaitForTraining = False,
     timeout: Timeout = "10m",
     look: Look = True,
-    logs: Annotated[
-        bool, typer.Option("--logs", help="Follow the launcher's log until the job ends.")
-    ] = False,
-    output: Annotated[
-        Literal["text", "yaml", "json", "name"],
-        typer.Option("--output", "-o", help="What to print about the job."),
-    ] = "text",
+    logs: FollowLog = False,
+    output: JobOutput = "text",
     where: Where,
 ) -> Exit:
     """Create a finished job once more, under another name.
@@ -46,16 +40,14 @@ async def resubmit(
     - `kubectl mpijob-elastic resubmit train --name train-again --logs`: and follows its log
 
     The new job has the labels, annotations, size and spec of the other, which stays with its log. A
-    suspension is not copied. A job that KubeQueue released does not wait in KubeQueue again.
+    suspension and parked workers are not copied, nor marks by which Helm, Argo CD or Flux own a job.
+    A job that KubeQueue released waits in KubeQueue again, if it still has KubeQueue's annotation.
 
     Exit codes: 0 done; 1 refused, for example because the job has not ended, no such job, or no
     right, or with --logs the job failed; 2 wrong usage; 3 finished differently (with --wait, the
     job has ended); 4 still going at the timeout, or no answer from the API server; 130 Ctrl-C.
     """
-    patience = None
-    if wait:
-        patience = work.write_change.Patience(wait=True, seconds=float(timeout), look=look)
-    asked = work.creation.Creation(
-        dry_run="client" if dry_run else "none", output=output, patience=patience, logs=logs
+    asked = creation(
+        "client" if dry_run else "none", output, wait=wait, timeout=timeout, look=look, logs=logs
     )
     return await work.resubmission.resubmit(where, job, name=name, asked=asked)

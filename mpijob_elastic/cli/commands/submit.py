@@ -8,6 +8,7 @@ import typer
 from mpijob_elastic.cli import work
 from mpijob_elastic.cli.arena import SubmitCommand
 from mpijob_elastic.cli.cluster_command import cluster_command
+from mpijob_elastic.cli.creation_options import FollowLog, JobOutput, WaitForTraining, creation
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.options import Pairs, pairs
 from mpijob_elastic.cli.scaling_options import Look, Timeout
@@ -185,18 +186,11 @@ async def submit(
         ),
     ] = False,
     server_dry_run: Annotated[bool, typer.Option("--server-dry-run", hidden=True)] = False,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Wait until a rank runs in each worker.")
-    ] = False,
+    wait: WaitForTraining = False,
     timeout: Timeout = "10m",
     look: Look = True,
-    logs: Annotated[
-        bool, typer.Option("--logs", help="Follow the launcher's log until the job ends.")
-    ] = False,
-    output: Annotated[
-        Literal["text", "yaml", "json", "name"],
-        typer.Option("--output", "-o", help="What to print about the job."),
-    ] = "text",
+    logs: FollowLog = False,
+    output: JobOutput = "text",
     where: Where,
 ) -> Exit:
     """Create a job from options that are named as those of `arena submit etjob` and `mpijob`, or from a file.
@@ -228,13 +222,12 @@ async def submit(
     the job failed; 2 wrong usage; 3 finished differently (with --wait, the job has ended); 4 still
     going at the timeout, or no answer from the API server; 130 Ctrl-C.
     """
-    patience = None
-    if wait:
-        patience = work.write_change.Patience(wait=True, seconds=float(timeout), look=look)
-    asked = work.creation.Creation(
-        dry_run=_dry_run(client=dry_run, server=server_dry_run),
-        output=output,
-        patience=patience,
+    asked = creation(
+        _dry_run(client=dry_run, server=server_dry_run),
+        output,
+        wait=wait,
+        timeout=timeout,
+        look=look,
         logs=logs,
     )
     if filename:

@@ -37,7 +37,7 @@ async def set_bounds(
     least, most: 0 removes a bound, and None leaves it as it is. Raises `errors.KubeError` if there
     is only one job.
     """
-    end, decide = Exit.DONE, bounded(least=least, most=most)
+    end, decide = Exit.DONE, bounds_change(least=least, most=most)
     async with reached(where) as (client, namespace):
         await refuse_uninstalled(client, namespace)
         for job in jobs:
@@ -46,13 +46,13 @@ async def set_bounds(
             except errors.KubeError as error:
                 if len(jobs) == 1:
                     raise
-                end = max(end, several.told(error))
+                end = max(end, several.say_error(error))
             else:
                 say(asked.says)
     return end
 
 
-def bounded(*, least: int | None, most: int | None) -> Decide:
+def bounds_change(*, least: int | None, most: int | None) -> Decide:
     """Return the change to these bounds; see `set_bounds`."""
 
     async def decide(client: ApiWriter, snapshot: Snapshot) -> JobChange:

@@ -142,7 +142,7 @@ async def _create(
     except errors.AlreadyExists:
         name = body["metadata"]["name"]
         raise Refused(
-            f"there is an MPIJob {namespace}/{name}: choose another --name, or "
+            f"there is an MPIJob {namespace}/{name}: choose another name, or "
             f"`mpijob-elastic delete {name} -n {namespace}`"
         ) from None
     except errors.NotFound as error:

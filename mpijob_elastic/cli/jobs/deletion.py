@@ -3,7 +3,8 @@
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import typer
@@ -22,6 +23,19 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.phrases import workers
 from mpijob_elastic.telemetry.terminal import say
 
+# The API server takes the options of a deletion with a body from the body alone.
+_DRY_RUN = {"dryRun": ["All"]}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Outcome:
+    """What became of a job that was to be deleted."""
+
+    #: In words, behind the job.
+    says: str
+    #: The exit code.
+    code: Exit = Exit.DONE
+
 
 async def delete(
     where: Where, jobs: Sequence[str], *, yes: bool, missing_is_fine: bool = False
@@ -29,7 +43,7 @@ async def delete(
     """Delete jobs; if any of them trains, ask before, unless `yes`.
 
     missing_is_fine: a job that does not exist is no error. Raises `errors.KubeError` if the only
-    job cannot be deleted; with several jobs the others are.
+    job cannot be deleted. With several jobs the others are, unless the API server does not answer.
     """
     async with reached(where) as (client, namespace):
         chosen, end = list[Snapshot](), Exit.DONE
@@ -41,7 +55,7 @@ async def delete(
                     continue
                 if len(jobs) == 1:
                     raise
-                end = several.told(error)
+                end = several.say_error(error)
         training = [found.view for found in chosen if _is_training(found)]
         if training and not (yes or _ask(_question(training, among=len(chosen)))):
             return Exit.REFUSED
@@ -107,31 +121,46 @@ def _row(found: Snapshot) -> tuple[str, ...]:
 
 
 async def _delete(client: ApiWriter, chosen: Sequence[Snapshot], *, at_version: bool) -> Exit:
-    """Delete these jobs, after a dry run for all.
+    """Delete these jobs, after a dry run for all; one that must stay holds back no other.
 
-    at_version: delete a job only if it is still as it was read.
+    at_version: delete a job only if it is still as it was read. Raises `errors.KubeError` if there
+    is only one job, or if the API server does not answer.
     """
-    end = Exit.DONE
-    # The API server takes the options of a deletion with a body from the body alone.
-    for options in ({"dryRun": ["All"]}, {}):
-        for found in chosen:
-            ref = found.view.ref
-            path, version = (
-                MPI_JOBS.path(ref.namespace, ref.name),
-                ref.resource_version if at_version else None,
-            )
-            outcome = "deleted"
+    end, rest = Exit.DONE, list(chosen)
+    for options in (_DRY_RUN, {}):
+        tried, rest = rest, []
+        for found in tried:
             try:
-                await client.delete_object(
-                    path, uid=ref.uid, resource_version=version, options=options
-                )
-            except errors.NotFound:
-                outcome = "was deleted already"
-            except errors.Conflict:
-                outcome, end = "has changed meanwhile, so it stays", Exit.OTHERWISE
+                outcome = await _outcome(client, found, options, at_version=at_version)
+            except errors.ApiError as error:
+                if len(chosen) == 1:
+                    raise
+                end = max(end, several.say_error(error))
+                continue
+            rest.append(found)
             if not options:
-                say(f"MPIJob {ref.namespace}/{ref.name} {outcome}")
+                say(f"MPIJob {found.view.namespace}/{found.view.name} {outcome.says}")
+                end = max(end, outcome.code)
     return end
+
+
+async def _outcome(
+    client: ApiWriter, found: Snapshot, options: Mapping[str, object], *, at_version: bool
+) -> _Outcome:
+    """Delete a job, and return what became of it. Raises `errors.KubeError`."""
+    ref = found.view.ref
+    try:
+        await client.delete_object(
+            MPI_JOBS.path(ref.namespace, ref.name),
+            uid=ref.uid,
+            resource_version=ref.resource_version if at_version else None,
+            options=options,
+        )
+    except errors.NotFound:
+        return _Outcome(says="was deleted already")
+    except errors.Conflict:
+        return _Outcome(says="has changed meanwhile, so it stays", code=Exit.OTHERWISE)
+    return _Outcome(says="deleted")
 
 
 def _ask(question: str) -> bool:
@@ -145,12 +174,12 @@ def _ask(question: str) -> bool:
     # With asyncio's own handler, Ctrl-C would take effect only after an answer to the question.
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        agreed = typer.confirm(question)
+        is_confirmed = typer.confirm(question)
     except typer.Abort:
         say("", "Interrupted: nothing was deleted.", err=True)
         raise typer.Exit(Exit.INTERRUPTED) from None
     finally:
         signal.signal(signal.SIGINT, handler)
-    if not agreed:
+    if not is_confirmed:
         say("Not confirmed: nothing was deleted.", err=True)
-    return agreed
+    return is_confirmed

@@ -1,17 +1,19 @@
 """The formats of `get` that name fields: `jsonpath`, `custom-columns` and the order of `--sort-by`.
 
 Paths are those of `-o json`. Beside them each job has `metadata` with its name, namespace and time
-of creation, because fingers that know kubectl type `.metadata.name`.
+of creation, because fingers that know kubectl type `.metadata.name`. Other fields of an MPIJob are
+refused: to print nothing for `.spec` would look like an answer.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 
 from mpijob_elastic.cli.jobs import json_path, table
-from mpijob_elastic.cli.jobs.json_path import JsonPath
+from mpijob_elastic.cli.jobs.json_path import JsonPath, PartOfObject
 from mpijob_elastic.cli.jobs.report import JobReport
 from mpijob_elastic.cli.jobs.show import Write
 from mpijob_elastic.install import Refused
@@ -23,26 +25,68 @@ _NO_VALUE = "<none>"
 _DIGITS = re.compile(r"(\d+)")
 
 
+_OF_THE_MPIJOB = (
+    "{} is a field of the MPIJob alone: type `kubectl get mpijobs` with the same options"
+)
+_OF_ITEMS = "a list of jobs has no {}: begin with .items[*]"
+
+
+def _absent(says: str, *paths: str) -> dict[str, str]:
+    """Return what to say of fields that people look for and that are not here, by their names."""
+    return {path.rpartition(".")[2]: says.format(path) for path in paths}
+
+
+_NOT_OF_A_JOB = _absent(_OF_THE_MPIJOB, ".apiVersion", ".kind", ".spec", ".status")
+_NOT_OF_A_LIST = _absent(_OF_ITEMS, ".apiVersion", ".kind", ".metadata", ".spec", ".status")
+_NOT_OF_METADATA = _absent(
+    _OF_THE_MPIJOB,
+    *(
+        f".metadata.{name}"
+        for name in (
+            "annotations",
+            "deletionGracePeriodSeconds",
+            "deletionTimestamp",
+            "finalizers",
+            "generateName",
+            "generation",
+            "labels",
+            "managedFields",
+            "ownerReferences",
+            "resourceVersion",
+            "selfLink",
+            "uid",
+        )
+    ),
+)
+
+
 def writer(output: str) -> Write:
     """Return what writes `jsonpath=TEMPLATE` or `custom-columns=SPEC`.
 
-    Raises ValueError if the text behind the equals sign is none.
+    Raises ValueError if the text behind the equals sign is none. The writer raises Refused where
+    the jobs do not have what a path wants, such as an element of a list.
     """
     kind, _, text = output.partition("=")
-    if kind == "jsonpath":
-        return _by_template(text)
-    return _by_columns(text)
+    write = _by_template(text) if kind == "jsonpath" else _by_columns(text)
+
+    def checked(reports: Sequence[JobReport], *, single: bool, headers: bool) -> str:
+        with _refusing(f"-o {kind}"):
+            return write(reports, single=single, headers=headers)
+
+    return checked
 
 
 def sorter(text: str) -> Arrange:
     """Return what sorts jobs by a field; jobs without the field come first.
 
-    Raises ValueError if the text is no path. The sorter raises Refused if no job has the field.
+    Raises ValueError if the text is no path. The sorter raises Refused if no job has the field, or
+    if a job does not have what the path wants, such as an element of a list.
     """
     steps = json_path.path(text)
 
     def arranged(reports: Sequence[JobReport]) -> list[JobReport]:
-        found = [json_path.values(steps, fields(report)) for report in reports]
+        with _refusing("--sort-by"):
+            found = [json_path.values(steps, fields(report)) for report in reports]
         if reports and not any(found):
             raise Refused(f"--sort-by: no job has a field {text}; -o json shows the fields")
         keys = [_order(values[0] if values else None) for values in found]
@@ -60,7 +104,17 @@ def fields(report: JobReport) -> dict[str, Any]:
         "creationTimestamp": report.created,
     }
     found: dict[str, Any] = msgspec.to_builtins(report)
-    return {**found, "metadata": msgspec.to_builtins(metadata)}
+    found["metadata"] = PartOfObject(msgspec.to_builtins(metadata), _NOT_OF_METADATA)
+    return PartOfObject(found, _NOT_OF_A_JOB)
+
+
+@contextmanager
+def _refusing(option: str) -> Iterator[None]:
+    """Raise Refused for what a path cannot find in values."""
+    try:
+        yield
+    except ValueError as error:
+        raise Refused(f"{option}: {error}") from None
 
 
 def _by_template(text: str) -> Write:
@@ -68,7 +122,8 @@ def _by_template(text: str) -> Write:
 
     def write(reports: Sequence[JobReport], *, single: bool, headers: bool) -> str:  # noqa: ARG001
         found = [fields(report) for report in reports]
-        return json_path.rendered(parts, found[0] if single and found else {"items": found})
+        jobs = PartOfObject({"items": found}, _NOT_OF_A_LIST)
+        return json_path.rendered(parts, found[0] if single and found else jobs)
 
     return write
 

@@ -9,7 +9,7 @@ spaces. What is not known here is refused with the place at which it stands. The
 import json
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,8 @@ _STRING = re.compile(r"""'((?:\\.|[^'\\])*)'|"((?:\\.|[^"\\])*)\"""", re.DOTALL)
 _WORD = re.compile(r"(range|end)(?![\w-])")
 _SLICE = re.compile(r"(-?\d*)(:-?\d*)?(:-?\d*)?")
 _FILTER = re.compile(r"\?\(\s*([^!<>=]+?)\s*(?:(==|!=|<=|>=|<|>)\s*(.+?)\s*)?\)", re.DOTALL)
+# How a path begins.
+_ROOTS = (".", "$", "@")
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
@@ -32,6 +34,17 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+
+
+class PartOfObject(dict[str, Any]):
+    """An object that lacks fields for which people look.
+
+    absent: for each of these fields, what the ValueError says that a path to it raises.
+    """
+
+    def __init__(self, fields: Mapping[str, Any], absent: Mapping[str, str]) -> None:
+        super().__init__(fields)
+        self.absent = absent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +100,8 @@ def path(text: str) -> JsonPath:
 def values(steps: JsonPath, root: Any) -> list[Any]:
     """Return what a path finds in plain JSON values; nothing for a missing field.
 
-    Raises ValueError for an index that a list does not have, and for values that cannot be
-    compared.
+    Raises ValueError for an index that a list does not have, for values that cannot be compared,
+    and for an absent field of a PartOfObject.
     """
     found = [root]
     for step in steps:
@@ -249,6 +262,8 @@ class _Reader:
         if "&&" in text or "||" in text:
             raise self._wrong(f"[{text}]: a filter compares once, without && and ||")
         left, sign, right = found.groups()
+        if left[:1] not in _ROOTS:
+            raise self._wrong(f"[{text}]: the left side of a filter is no path such as @.state")
         if not sign:
             return _existing(path(left))
         return _compared(path(left), sign, _operand(right))
@@ -307,16 +322,26 @@ def _operand(text: str) -> JsonPath | Sequence[Any]:
     if quoted := _STRING.fullmatch(text):
         return [_unquoted(quoted)]
     try:
-        return [json.loads(text)]
+        found = json.loads(text)
     except ValueError:
-        raise ValueError(f"{text} is no number, no text in quotes and no path") from None
+        found = None
+    if found is None:
+        raise ValueError(f"{text} is no number, no text in quotes and no path")
+    return [found]
 
 
 def _field(name: str) -> PathStep:
     def step(found: list[Any]) -> list[Any]:
-        return [value[name] for value in found if isinstance(value, dict) and name in value]
+        return [value[name] for value in found if _has(value, name)]
 
     return step
+
+
+def _has(value: Any, name: str) -> bool:
+    """Tell whether a value has a field. Raises ValueError for an absent one of a PartOfObject."""
+    if isinstance(value, PartOfObject) and name in value.absent:
+        raise ValueError(value.absent[name])
+    return isinstance(value, dict) and name in value
 
 
 def _each(found: list[Any]) -> list[Any]:
@@ -354,9 +379,28 @@ def _sliced(bounds: re.Match[str]) -> PathStep:
     def step(found: list[Any]) -> list[Any]:
         if pace is not None and pace < 1:
             raise ValueError("the step of a slice must be above 0")
-        return [one for value in _lists(found) for one in value[first:end:pace]]
+        return [one for value in _lists(found) for one in _slice(value, first, end)[::pace]]
 
     return step
+
+
+def _slice(value: list[Any], first: int | None, end: int | None) -> list[Any]:
+    """Return a part of a list; bounds below 0 count from its end. Raises ValueError beyond it."""
+    size = len(value)
+    start = _from_start(first or 0, size)
+    stop = size if end is None else _from_start(end, size)
+    if start == stop:
+        return []
+    for index in (start, stop - 1):
+        if not 0 <= index < size:
+            raise ValueError(f"array index out of bounds: index {index}, length {size}")
+    if start > stop:
+        raise ValueError(f"starting index {start} is greater than ending index {stop}")
+    return value[start:stop]
+
+
+def _from_start(bound: int, size: int) -> int:
+    return bound + size if bound < 0 else bound
 
 
 def _indexed(index: int) -> PathStep:
@@ -368,7 +412,7 @@ def _indexed(index: int) -> PathStep:
 
 def _at(value: list[Any], index: int) -> Any:
     if not -len(value) <= index < len(value):
-        raise ValueError(f"there is no element {index} in a list of {len(value)}")
+        raise ValueError(f"array index out of bounds: index {index}, length {len(value)}")
     return value[index]
 
 
@@ -401,8 +445,20 @@ def _compared(left: JsonPath, sign: str, right: JsonPath | Sequence[Any]) -> Pat
     return step
 
 
+def _kind(value: Any) -> type:
+    """Return a type that all values share that can be compared with one another."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float
+    return type(value)
+
+
 def _holds(left: Any, sign: str, right: Any) -> bool:
+    if left is None or right is None:
+        return False  # a report has null where other objects lack the field
+    error = ValueError(f"{printed(left)} {sign} {printed(right)} cannot be compared")
+    if _kind(left) is not _kind(right):
+        raise error
     try:
         return _COMPARISONS[sign](left, right)
     except TypeError:
-        raise ValueError(f"{printed(left)} {sign} {printed(right)} cannot be compared") from None
+        raise error from None

@@ -1,5 +1,6 @@
 """Read the MPIJob that `submit -f` creates. Everything else in a file is kubectl's."""
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,30 @@ from mpijob_elastic.kube.resources import MPI_JOBS
 Object = dict[str, Any]
 # The file that stands for standard input.
 STDIN = "-"
+# What the API server writes into an object, and `kubectl get -o yaml` prints. It refuses to create
+# an object with a resourceVersion, and a status would be that of another job.
+_OF_THE_SERVER = (
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+)
+_STATUS = "status"
+# The parts of the metadata by which we find the job.
+_TEXTS = ("name", "generateName", "namespace")
 
 
 def read(file: str) -> Object:
-    """Return the only MPIJob of a file, or of standard input.
+    """Return the only MPIJob of a file, or of standard input, without what an API server wrote.
 
-    Raises Refused if there is none or another object, and OSError.
+    Raises Refused if there is none or another object, or for a file that is no YAML, and OSError.
     """
-    text = sys.stdin.read() if file == STDIN else Path(file).read_text()
     try:
+        text = sys.stdin.read() if file == STDIN else Path(file).read_text(encoding="utf-8")
         found = [one for one in kubectl_yaml.read_all(text) if one]
     except ValueError as error:
         raise Refused(f"{file}: {error}") from None
@@ -32,7 +48,19 @@ def read(file: str) -> Object:
     metadata = job.get("metadata")
     if not isinstance(metadata, dict) or not (metadata.get("name") or metadata.get("generateName")):
         raise Refused(f"{file}: the MPIJob has no metadata.name")
-    return job
+    _refuse_other_types(metadata, file)
+    kept = {key: value for key, value in metadata.items() if key not in _OF_THE_SERVER}
+    return {key: value for key, value in job.items() if key != _STATUS} | {"metadata": kept}
+
+
+def _refuse_other_types(metadata: Object, file: str) -> None:
+    """Raise Refused for a name that YAML reads as a number, for example."""
+    for key in _TEXTS:
+        value = metadata.get(key)
+        if value is not None and not isinstance(value, str):
+            raise Refused(
+                f"{file}: metadata.{key} is {json.dumps(value)}, which is no text: quote it"
+            )
 
 
 def namespace(job: Object, given: str | None, file: str) -> str | None:

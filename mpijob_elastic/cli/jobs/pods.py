@@ -29,6 +29,9 @@ from mpijob_elastic.telemetry import terminal
 
 # Runs on a terminal, so that the shell does not count as a rank (act/worker_scripts).
 SHELL = ("/bin/sh", "-c", "command -v bash > /dev/null && exec bash; exec sh")
+# Runs the words behind it. Nobody types on the terminal that the pod gives them, so a program that
+# reads would wait for ever: it gets an input that has ended, and keeps the terminal.
+WITHOUT_INPUT = ("/bin/sh", "-c", 'exec "$@" < /dev/null', "sh")
 # Seconds that a command may take.
 LONGEST = 7 * 86400.0
 
@@ -159,7 +162,7 @@ async def _run(where: Where, *, job: str, worker: str | None, command: Sequence[
             namespace,
             name,
             container=container,
-            command=list(command),
+            command=[*WITHOUT_INPUT, *command],
             timeout=LONGEST,
             tell=output.add,
         )

@@ -47,7 +47,7 @@ async def watch(where: Where, asked: JobsAsked) -> Exit:
                 for key in await live.changes():
                     reports[key] = None
                     if found := live.snapshot(key):
-                        reports[key] = show.reported(
+                        reports[key] = show.report_on(
                             found, where, working, now=now, whole=asked.whole
                         )
                 printer.print(list(changed.among(reports)))

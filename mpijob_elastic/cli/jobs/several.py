@@ -36,7 +36,7 @@ async def change(where: Where, jobs: Sequence[str], decide: Decide, patience: Pa
             try:
                 snapshot, asked = await write_change.write(client, namespace, job, decide)
             except errors.KubeError as error:
-                end = max(end, told(error))
+                end = max(end, say_error(error))
                 continue
             say(asked.says)
             without_wait = write_change.end_without_wait(working, patience, snapshot.view)
@@ -51,12 +51,12 @@ async def change(where: Where, jobs: Sequence[str], decide: Decide, patience: Pa
                     client, snapshot, asked, shared, Leader(working)
                 )
             except errors.KubeError as error:
-                found = told(error)
+                found = say_error(error)
             end = max(end, found)
     return end
 
 
-def told(error: errors.KubeError) -> Exit:
+def say_error(error: errors.KubeError) -> Exit:
     """Say what is wrong with one of several jobs; return the exit code."""
     say(f"mpijob-elastic: {rights.in_words(error)}", err=True)
     return exit_codes.of(error)

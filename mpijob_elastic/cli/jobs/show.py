@@ -176,7 +176,7 @@ async def _read(where: Where, asked: JobsAsked) -> FoundJobs:
     if asked.tabular and not (found or missing or asked.jobs):
         say(none_found(where, namespace), err=True)
     now = time.time()
-    reports = [reported(one, where, working, now=now, whole=asked.whole) for one in found]
+    reports = [report_on(one, where, working, now=now, whole=asked.whole) for one in found]
     return FoundJobs(reports=reports, missing=missing)
 
 
@@ -200,7 +200,7 @@ async def _named(
     return found, missing
 
 
-def reported(
+def report_on(
     found: Snapshot, where: Where, working: AtWork, *, now: float, whole: bool
 ) -> JobReport:
     """Return the report on a job in a cluster.

@@ -12,7 +12,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.cli import rights
 from mpijob_elastic.cli.connection import reached
-from mpijob_elastic.cli.jobs import pods, snapshot, table
+from mpijob_elastic.cli.jobs import pods, show, snapshot, table
 from mpijob_elastic.cli.jobs.exec_probes import PATIENCE, each
 from mpijob_elastic.cli.jobs.pods import NotStarted
 from mpijob_elastic.cli.jobs.snapshot import SeenJob, SeenPod, Selection
@@ -147,8 +147,7 @@ async def top_jobs(where: Where, *, labels: str, sort_by: SortBy | None, headers
     owners = {job.metadata.uid: (job.metadata.namespace, job.metadata.name) for job in jobs}
     found = summed([use for use in uses if use.job_uid in owners])
     if not found:
-        here = f" in {namespace} namespace." if namespace else ""
-        say(f"No resources found{here}", err=True)
+        say(show.none_found(where, namespace), err=True)
         return
     _warn(refused, jobs)
     rows = job_lines(found, owners, namespaces=namespace is None, sort_by=sort_by)
@@ -196,12 +195,9 @@ def job_lines(
 
     owners: namespace and name of each job, by its uid.
     """
-
-    def place(uid: str) -> tuple[int, tuple[str, str]]:
-        most: int | None = getattr(found[uid], sort_by) if sort_by else None
-        return -1 if most is None else -1 - most, owners[uid]
-
-    ordered = sorted(found, key=place)
+    ordered = sorted(found, key=owners.__getitem__)
+    if sort_by:
+        ordered.sort(key=lambda uid: _rank(found[uid], sort_by))
     has_gpus = any(use.gpus for use in found.values())
     header = [*["NAMESPACE"] * namespaces, *_JOB_HEADER, *_GPU_HEADER * has_gpus]
     rows = []
@@ -216,19 +212,27 @@ def job_lines(
 
 def lines(uses: Iterable[Use], *, job: str, sort_by: SortBy | None) -> list[str]:
     """Return a table: the launcher and then the workers in order, or the highest use first."""
-
-    def place(use: Use) -> int:
-        if sort_by is not None:
-            most: int | None = getattr(use, sort_by)
-            return -1 if most is None else -1 - most
-        index = names.worker_index(use.name, job=job)
-        return -1 if index is None else index
-
-    ordered = sorted(uses, key=place)
+    ordered = list(uses)
+    if sort_by:
+        ordered.sort(key=lambda use: _rank(use, sort_by))
+    else:
+        ordered.sort(key=lambda use: _place(use.name, job))
     has_gpus = any(use.gpus for use in ordered)
     return table.columns(
         (*_HEADER, *_GPU_HEADER * has_gpus), (_row(use, has_gpus=has_gpus) for use in ordered)
     )
+
+
+def _rank(use: Use | JobUse, of: SortBy) -> int:
+    """Return a key that puts the highest use first, and what is not measured last."""
+    amount: int | None = getattr(use, of)
+    return 0 if amount is None else -1 - amount
+
+
+def _place(pod: str, job: str) -> int:
+    """Return a key that puts the launcher first, and then the workers in order."""
+    index = names.worker_index(pod, job=job)
+    return -1 if index is None else index
 
 
 def _row(use: Use, *, has_gpus: bool) -> list[str]:

@@ -294,6 +294,8 @@ def test_another_kind_stays_with_arena(kind: str) -> None:
         ("logs train -i train-worker-1", "type --worker N for those of one worker"),
         ("logs train --instance=train-worker-1", "type --worker N"),
         ("attach train --instance train-worker-1", "`mpijob-elastic attach JOB 2`"),
+        ("attach train -c main -- ls", "`mpijob-elastic attach JOB 2`"),
+        ("attach train --type mpi -- ls --all", "leave it out: all jobs here are MPIJobs"),
         ("top train -r", "type `watch mpijob-elastic top`"),
         ("scaleout --name=train --count=1", "type the job's name without an option"),
         ("scalein --name=train --retry=3", "type the job's name without an option"),

@@ -27,7 +27,7 @@ SUBMIT = ("submit", "--name=train", "--image=i", "--dry-run")
 LINE = ["horovodrun", "-np", "1", "--host-discovery-script", names.DISCOVER_HOSTS_PATH, "true"]
 
 
-def manifest(name: str = "train", **metadata: Any) -> dict[str, Any]:
+def manifest(name: object = "train", **metadata: Any) -> dict[str, Any]:
     launcher = {"template": {"spec": {"containers": [{"command": LINE}]}}}
     spec = {"mpiReplicaSpecs": {"Launcher": launcher, "Worker": {"replicas": 1}}}
     head = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob"}
@@ -67,6 +67,20 @@ async def test_the_job_of_a_file_is_created_as_it_is(
         await submitted(api, stored(tmp_path, body))
 
 
+async def test_a_job_that_kubectl_has_printed_is_created_anew(api: TinyApi, tmp_path: Path) -> None:
+    """The API server refuses a resourceVersion, and a status would be that of the other job."""
+    written = {
+        "uid": "u",
+        "resourceVersion": "7",
+        "generation": 3,
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+        "managedFields": [{}],
+    }
+    body = {**manifest(**written, labels={"a": "b"}), "status": {"conditions": []}}
+    assert await submitted(api, stored(tmp_path, body), dry_run="server") == Exit.DONE
+    assert manifest_file.read(stored(tmp_path, body)) == manifest(labels={"a": "b"})
+
+
 async def test_the_namespace_is_that_of_the_file(api: TinyApi, tmp_path: Path) -> None:
     file = stored(tmp_path, manifest(namespace="other"))
     with pytest.raises(Refused, match=r"metadata.namespace is other, and not ml as --namespace"):
@@ -95,6 +109,11 @@ async def test_a_command_that_keeps_its_size_is_warned_of(
         ([["x"]], "has no object, and not one MPIJob"),
         ([{**manifest(), "metadata": {}}], r"the MPIJob has no metadata.name"),
         ([{**manifest(), "metadata": 3}], r"the MPIJob has no metadata.name"),
+        ([manifest(1234)], r"metadata.name is 1234, which is no text: quote it"),
+        ([manifest(True)], r"metadata.name is true, which is no text"),
+        ([manifest(["a"])], r'metadata.name is \["a"\], which is no text'),
+        ([manifest(namespace=7)], r"metadata.namespace is 7, which is no text"),
+        ([manifest("", generateName=1.5)], r"metadata.generateName is 1.5, which is no text"),
         ([manifest("a" * 70)], "the operator makes no pod for the name a+: it has 70 characters"),
     ],
 )
@@ -104,6 +123,12 @@ async def test_what_is_not_one_job_is_refused(
     with pytest.raises(Refused, match=words):
         await submitted(api, stored(tmp_path, *objects))
     assert api.writes == []
+
+
+async def test_a_file_that_is_no_text_is_refused(api: TinyApi, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_bytes(b"\xff\xfekind")
+    with pytest.raises(Refused, match=r"job.yaml: 'utf-8' codec can't decode byte 0xff"):
+        await submitted(api, str(tmp_path / "job.yaml"))
 
 
 async def test_what_is_no_yaml_is_refused(api: TinyApi, tmp_path: Path) -> None:

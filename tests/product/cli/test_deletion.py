@@ -1,7 +1,7 @@
 """What `prune` and `delete` delete, and what they say before."""
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -11,9 +11,11 @@ from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import deletion
 from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
 from mpijob_elastic.cli.target import Where
+from mpijob_elastic.kube.errors import Forbidden
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.model.json_parts import timestamp
-from tests.doubles.api import TinyApi
+from tests.doubles.api import TinyApi, refused
+from tests.doubles.direct import Sent
 from tests.product.cli.served import NAMESPACE, put_job
 
 OVER: dict[str, Any] = {"phase": "Succeeded", "conditions": ("Created", "Succeeded")}
@@ -95,6 +97,41 @@ async def test_several_jobs_are_deleted_and_one_that_is_missing_is_a_line(
     assert await deleted(jobs, "first", "none", "second") == Exit.REFUSED
     assert left(jobs) == {"trains"}
     assert "mpijob-elastic: no MPIJob none in namespace ml" in capsys.readouterr().err
+
+
+def keeping(job: str, *, when_dry: bool) -> Callable[[Sent], object]:
+    """A policy that refuses to delete a job, either a dry run as well or only the deletion."""
+
+    def answer(sent: Sent) -> object:
+        is_dry = bool((sent.body or {}).get("dryRun"))
+        if (sent.method, sent.name) == ("DELETE", job) and (when_dry or not is_dry):
+            raise refused(403, "Forbidden", "denied the request: first is kept")
+        return {} if is_dry else None
+
+    return answer
+
+
+@pytest.mark.parametrize("when_dry", [True, False])
+@pytest.mark.parametrize("command", ["delete", "prune"])
+async def test_a_job_that_must_stay_holds_back_no_other(
+    jobs: TinyApi, capsys: pytest.CaptureFixture[str], command: str, when_dry: bool
+) -> None:
+    jobs.hook = keeping("first", when_dry=when_dry)
+    if command == "delete":
+        assert await deleted(jobs, "first", "second") == Exit.REFUSED
+    else:
+        assert await pruned(jobs, yes=True) == Exit.REFUSED
+    assert left(jobs) == {"first", "trains"}
+    out, err = capsys.readouterr()
+    assert out.splitlines()[-1] == "MPIJob ml/second deleted"
+    assert "first is kept" in err
+    assert "second" not in err
+
+
+async def test_a_single_job_that_must_stay_is_an_error(jobs: TinyApi) -> None:
+    jobs.hook = keeping("first", when_dry=True)
+    with pytest.raises(Forbidden, match="first is kept"):
+        await deleted(jobs, "first")
 
 
 @pytest.mark.parametrize("names", [("none",), ("none", "first")])

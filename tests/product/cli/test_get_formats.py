@@ -1,9 +1,11 @@
 """`get` with the options that kubectl has: formats of fields, orders, selectors, several names and rows."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -29,6 +31,8 @@ NINE = replace(TRAIN, name="eval-9", gpus=16)
         ("jsonpath={.items[*].metadata.name}", "train eval-10"),
         ("jsonpath={range .items[*]}{.name}={.gpus}{'\\n'}{end}", "train=0\neval-10=8\n"),
         ("jsonpath={.items[?(@.gpus>0)].name}", "eval-10"),
+        ("jsonpath={.items[?(@.minReplicas>1)].name}", "eval-10"),
+        ("jsonpath={.items[?(@.minReplicas!=1)].name}", "eval-10"),
         ("jsonpath={.items[0].workers[1].name}", "train-worker-1"),
         ("jsonpath={.items[0].created}", "2026-01-01T00:00:00Z"),
         (
@@ -88,6 +92,93 @@ def test_a_field_that_no_job_has_is_refused_unless_there_are_no_jobs() -> None:
     with pytest.raises(Refused, match=r"no job has a field \.gpu;"):
         formats.sorter(".gpu")([TRAIN, EVAL])
     assert formats.sorter(".gpu")([]) == []
+
+
+@pytest.mark.parametrize(
+    ("output", "says"),
+    [
+        ("jsonpath={.items[0].name}", "-o jsonpath: array index out of bounds: index 0, length 0"),
+        ("jsonpath={.items[?(@.name<1)]}", None),
+        ("custom-columns=A:.hosts[7]", None),
+    ],
+)
+def test_a_format_without_jobs_is_refused_only_where_it_names_one(
+    output: str, says: str | None
+) -> None:
+    write = formats.writer(output)
+    if says is None:
+        write([], single=False, headers=True)
+        return
+    with pytest.raises(Refused, match=re.escape(says)):
+        write([], single=False, headers=True)
+
+
+@pytest.mark.parametrize(
+    ("output", "says"),
+    [
+        ("jsonpath={.items[2].name}", "-o jsonpath: array index out of bounds: index 2, length 2"),
+        ("jsonpath={.items[*].name[0]}", "-o jsonpath: an index, a slice or a filter needs a list"),
+        ("jsonpath={.items[?(@.name<1)]}", "-o jsonpath: train < 1 cannot be compared"),
+        ("jsonpath={.items[::0]}", "-o jsonpath: the step of a slice must be above 0"),
+        ("custom-columns=A:.hosts[7]", "-o custom-columns: array index out of bounds: index 7"),
+        ("custom-columns=A:.name[0]", "-o custom-columns: an index, a slice or a filter needs"),
+    ],
+)
+def test_a_path_that_the_jobs_do_not_allow_is_refused(output: str, says: str) -> None:
+    with pytest.raises(Refused, match=re.escape(says)):
+        formats.writer(output)([TRAIN, EVAL], single=False, headers=True)
+
+
+@pytest.mark.parametrize(
+    ("output", "field"),
+    [
+        ("jsonpath={.items[*].spec.mpiReplicaSpecs.Worker.replicas}", ".spec"),
+        ("jsonpath={range .items[*]}{.name} {.status.conditions[0].type}{end}", ".status"),
+        ("jsonpath={.items[?(@.metadata.labels.team=='a')].name}", ".metadata.labels"),
+        ("jsonpath={.items[*]..uid}", ".metadata.uid"),
+        ("jsonpath={.items[0]['kind']}", ".kind"),
+        ("custom-columns=A:.spec.slotsPerWorker", ".spec"),
+        (r"custom-columns=A:.metadata.annotations.mpijob-elastic/parked", ".metadata.annotations"),
+    ],
+)
+def test_a_field_of_the_mpijob_that_no_report_has_is_refused(output: str, field: str) -> None:
+    """Nothing instead of it would look like an answer."""
+    says = f": {field} is a field of the MPIJob alone: type `kubectl get mpijobs` with the"
+    with pytest.raises(Refused, match=re.escape(says)):
+        formats.writer(output)([TRAIN, EVAL], single=False, headers=True)
+
+
+@pytest.mark.parametrize("field", [".kind", ".metadata", ".spec"])
+def test_a_field_of_jobs_that_is_asked_of_the_list_is_refused(field: str) -> None:
+    says = f"-o jsonpath: a list of jobs has no {field}: begin with .items[*]"
+    with pytest.raises(Refused, match=re.escape(says)):
+        formats.writer(f"jsonpath={{{field}.x}}")([TRAIN], single=False, headers=True)
+
+
+def test_a_single_job_and_an_order_refuse_fields_of_the_mpijob_too() -> None:
+    output = "jsonpath={.spec.mpiReplicaSpecs.Worker.replicas}"
+    with pytest.raises(Refused, match=r"-o jsonpath: \.spec is a field of the MPIJob alone"):
+        formats.writer(output)([TRAIN], single=True, headers=True)
+    with pytest.raises(Refused, match=r"--sort-by: \.metadata\.labels is a field"):
+        formats.sorter(".metadata.labels.team")([TRAIN, EVAL])
+
+
+def test_no_field_of_a_report_is_among_those_that_are_refused() -> None:
+    wholes = "jsonpath={.items[*]..host}{.items[*]..name}{.items[*].*}{.items[0]}"
+    assert formats.writer(wholes)([TRAIN, EVAL], single=False, headers=True)
+    assert not {"apiVersion", "kind", "spec", "status"} & msgspec.to_builtins(TRAIN).keys()
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        (".workers[9]", "--sort-by: array index out of bounds: index 9, length 2"),
+        (".name[0]", "--sort-by: an index, a slice or a filter needs a list"),
+    ],
+)
+def test_an_order_that_the_jobs_do_not_allow_is_refused(path: str, says: str) -> None:
+    with pytest.raises(Refused, match=re.escape(says)):
+        formats.sorter(path)([TRAIN, EVAL])
 
 
 async def printed(

@@ -14,6 +14,7 @@ from mpijob_elastic.kube import errors
 from tests.doubles.api import TinyApi, refused
 from tests.doubles.launcher_logs import Launcher
 from tests.doubles.shells import Asked, Message, Shells, prints
+from tests.product.cli.test_commands import typed
 
 LINES = (
     "0:00 horovodrun starts",
@@ -81,6 +82,71 @@ async def test_the_kubelet_is_asked_for_a_moment(cluster: Cluster) -> None:
     await cluster.logs(since_time="2026-01-01T00:00:05Z")
     [query] = cluster.queries
     assert query["sinceTime"] == "2026-01-01T00:00:05Z"
+
+
+def wanted(monkeypatch: pytest.MonkeyPatch, *words: str) -> Wanted | str:
+    """What is asked for with these words, or what is said against them."""
+    found = list[Wanted]()
+
+    async def noted(_: Where, *, job: str, wanted: Wanted) -> None:
+        assert job == "train"
+        found.append(wanted)
+
+    monkeypatch.setattr("mpijob_elastic.cli.jobs.logs.logs", noted)
+    done = typed("logs", "train", *words)
+    return found[0] if found else " ".join(done.output.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ("2026-01-31T08:00:00Z", "2026-01-31T08:00:00Z"),
+        ("2026-01-31T10:00:00+02:00", "2026-01-31T08:00:00Z"),
+        ("2026-01-31 08:00:00+00:00", "2026-01-31T08:00:00Z"),
+        ("20260131T080000Z", "2026-01-31T08:00:00Z"),
+        ("2026-01-31T08:00+00:00", "2026-01-31T08:00:00Z"),
+        ("2026-01-31T08:00:00.25Z", "2026-01-31T08:00:00.250000Z"),
+    ],
+)
+def test_a_moment_is_sent_as_the_api_server_reads_it(
+    given: str, sent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RFC 3339 is narrower than ISO 8601."""
+    assert wanted(monkeypatch, f"--since-time={given}") == Wanted(since_time=sent)
+
+
+@pytest.mark.parametrize(
+    "given", ["yesterday", "2026-01-31", "2026-01-31T08:00:00", "0001-01-01T00:00:00+14:00"]
+)
+def test_what_is_no_moment_is_refused(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = str(wanted(monkeypatch, f"--since-time={given}"))
+    assert f"{given} is no moment such as" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        (("--tail=-1",), Wanted()),
+        (("--tail", "-1"), Wanted()),
+        (("--tail=0",), Wanted(tail=0)),
+        (("--since=0",), Wanted()),
+        (
+            ("--since=0s", "--since-time=2026-01-31T08:00:00Z"),
+            Wanted(since_time="2026-01-31T08:00:00Z"),
+        ),
+        (("--since=90s",), Wanted(since=90.0)),
+        (("--since=0", "--tail=-1", "-f"), Wanted(follow=True)),
+    ],
+)
+def test_what_kubectl_takes_for_no_limit_is_none(
+    words: tuple[str, ...], asked: Wanted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert wanted(monkeypatch, *words) == asked
+
+
+@pytest.mark.parametrize("words", [("--tail=-2",), ("--since=-1s",), ("--since=x",)])
+def test_other_limits_are_refused(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(wanted(monkeypatch, *words), str)
 
 
 def test_a_moment_is_asked_for_until_the_first_line_has_come() -> None:

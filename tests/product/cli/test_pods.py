@@ -128,10 +128,35 @@ async def test_a_command_runs_without_a_terminal_too_and_its_exit_code_counts(
     )
     assert (code, said) == (3, "one two rest")
     [asked] = shells.asked
-    assert (asked.pod, asked.command) == ("train-worker-1", ["sh", "-c", "ls"])
+    assert asked.pod == "train-worker-1"
+    assert asked.command == [*pods.WITHOUT_INPUT, "sh", "-c", "ls"]
     assert "tty=true" in asked.query
     assert "stderr" not in asked.query
     assert "stdin" not in asked.query
+
+
+@pytest.mark.parametrize(
+    ("words", "ended", "printed"),
+    [
+        (("sh", "-c", "cat; echo read"), 0, "read"),
+        (("sh", "-c", "echo on; test -t 1 && exit 5"), 5, "on"),
+        (("printf", "%s|", "a  b", "$HOME", ""), 0, "a  b|$HOME||"),
+        (("no-such-program",), 127, "not found"),
+    ],
+)
+async def test_a_command_that_reads_ends_at_once_as_nobody_types(
+    words: tuple[str, ...], ended: int, printed: str
+) -> None:
+    """Here the terminal of the pod is one of this machine."""
+    ours, theirs = pty.openpty()
+    process = await asyncio.create_subprocess_exec(
+        *pods.WITHOUT_INPUT, *words, stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    async with asyncio.timeout(20):
+        assert await process.wait() == ended
+    assert printed in os.read(ours, 4096).decode()
+    os.close(ours)
 
 
 async def test_without_a_worker_it_is_the_launcher(typed: Typed) -> None:

@@ -45,6 +45,9 @@ def test_what_the_user_wrote_is_copied_and_what_became_of_it_is_not() -> None:
         names.STATUS: "Failed",
         names.PHASE: "",
         names.CHANGE: "x",
+        "scheduling.x-k8s.io/suspend": "false",
+        "meta.helm.sh/release-name": "train",
+        "argocd.argoproj.io/tracking-id": "a:b",
         names.SCALED_BY: "uid",
         "kubectl.kubernetes.io/last-applied-configuration": "{}",
         "team": "vision",
@@ -57,13 +60,21 @@ def test_what_the_user_wrote_is_copied_and_what_became_of_it_is_not() -> None:
             "resourceVersion": "7",
             "ownerReferences": [{}],
             "finalizers": ["x"],
-            "labels": {"a": "b"},
+            "labels": {
+                "a": "b",
+                "app.kubernetes.io/managed-by": "Helm",
+                "app.kubernetes.io/instance": "x",
+            },
             "annotations": annotations,
         },
         "spec": spec,
         "status": {"conditions": []},
     }
-    kept = {names.MAX_REPLICAS: "4", names.PARKED: "1", "team": "vision"}
+    kept = {
+        names.MAX_REPLICAS: "4",
+        "team": "vision",
+        "scheduling.x-k8s.io/suspend": "true",
+    }
     assert copied(old, "again") == {
         "apiVersion": "kubeflow.org/v1",
         "kind": "MPIJob",
@@ -76,6 +87,8 @@ def test_what_the_user_wrote_is_copied_and_what_became_of_it_is_not() -> None:
     }
     assert spec["mpiReplicaSpecs"]["Worker"]["replicas"] == 0
     assert copied({"metadata": {}, "spec": {}}, "again")["metadata"] == {"name": "again"}
+    suspended = {"metadata": {}, "spec": {"runPolicy": {"suspend": True, "backoffLimit": 1}}}
+    assert copied(suspended, "again")["spec"] == {"runPolicy": {"backoffLimit": 1}}
 
 
 @pytest.fixture
@@ -109,10 +122,24 @@ async def test_a_job_that_has_ended_is_created_again_beside_itself(
 
 
 @pytest.mark.parametrize(
+    ("parked", "size"), [("0", 2), ("0,2", 1), ("7", 3), ("x", 3), ("0,1,2", 3)]
+)
+async def test_a_copy_has_as_many_workers_and_none_is_parked(
+    api: TinyApi, parked: str, size: int
+) -> None:
+    """The numbers of parked workers mean the workers of the other job."""
+    put_job(api, "parks", size=3, annotations={names.PARKED: parked, "a": "b"}, **OVER)
+    assert await again(api, "parks") == Exit.DONE
+    made = api.objects[MPI_JOBS.path(NAMESPACE, "parks-2")]
+    assert made["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == size
+    assert names.PARKED not in made["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize(
     ("job", "name", "error", "words"),
     [
         ("trains", "", Refused, r"trains has not ended \(Running\); `kubectl get mpijob trains"),
-        ("over", "trains", Refused, "there is an MPIJob ml/trains: choose another --name"),
+        ("over", "trains", Refused, "there is an MPIJob ml/trains: choose another name"),
         ("over", "No", Refused, "choose another by --name"),
         ("over", "a" * 64, Refused, "choose another by --name"),
         ("none", "", NoSuchJob, "no MPIJob none"),

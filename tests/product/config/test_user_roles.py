@@ -1,5 +1,7 @@
 """The ClusterRoles for users give what the commands use, and the table of the page says so."""
 
+from dataclasses import replace
+
 import pytest
 from typer.core import TyperGroup
 from typer.main import get_command
@@ -8,10 +10,12 @@ from mpijob_elastic import names
 from mpijob_elastic.cli import app, rights
 from mpijob_elastic.cli.rights import UserRight
 from mpijob_elastic.install import overlays
+from mpijob_elastic.install.installer import InstallPlan
 from mpijob_elastic.install.objects import Manifest
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.kube import errors
 from scripts import user_rights_table
+from tests.product.cli.test_commands import typed
 
 AGGREGATES = "rbac.authorization.k8s.io/aggregate-to-"
 # Commands of an administrator, who has all rights, and those that ask no API server for objects.
@@ -69,6 +73,41 @@ def test_a_role_is_a_part_of_those_of_kubernetes(name: str, into: set[str]) -> N
     labels = cluster_role(name)["metadata"]["labels"]
     found = {key.removeprefix(AGGREGATES): on for key, on in labels.items() if AGGREGATES in key}
     assert found == dict.fromkeys(into, "true")
+
+
+def readers(manifests: list[Manifest]) -> list[str]:
+    """The groups that are bound in our namespace."""
+    return [
+        subject["name"]
+        for one in manifests
+        if one["kind"] == "RoleBinding"
+        for subject in one["subjects"]
+        if subject["kind"] == "Group"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("group", "groups"),
+    [
+        ("system:authenticated", ["system:authenticated"]),
+        ("ml@example.com", ["ml@example.com"]),
+        ("", []),
+    ],
+)
+def test_who_reads_the_lease_is_chosen(group: str, groups: list[str]) -> None:
+    """On GKE everybody who may log in is every Google account."""
+    plan = InstallPlan(overlays=(Overlay.USER_ROLES,))
+    assert readers(replace(plan, lease_readers=group).manifests()) == groups
+    assert readers(plan.manifests()) == ["system:authenticated"]
+    assert readers(InstallPlan().manifests()) == []
+
+
+def test_readers_of_the_lease_need_the_overlay() -> None:
+    words = ("install", "--print", "--image=a:1", "--lease-readers=")
+    done = typed(*words)
+    assert done.exit_code == 2
+    assert "--lease-readers: needs --overlay user-roles" in done.output
+    assert "mpijob-elastic-view" in typed(*words, "--overlay=user-roles").output
 
 
 def test_everybody_may_get_one_lease() -> None:
