@@ -125,5 +125,5 @@ def _in_words(error: KubeError | OSError) -> str:
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, Forbidden):
-        return str(load(_RIGHTS).lacking(error) or error)
+        return str(load(_RIGHTS).missing_right(error) or error)
     return str(error)

@@ -201,7 +201,9 @@ _GIVEN: Mapping[str, frozenset[UserRight]] = {
 }
 
 
-def blocked(rules: Iterable[Mapping[str, Sequence[str]]]) -> dict[str, frozenset[UserRight]]:
+def blocked_commands(
+    rules: Iterable[Mapping[str, Sequence[str]]],
+) -> dict[str, frozenset[UserRight]]:
     """Return the commands that lack a right they need, and these rights.
 
     rules: the `resourceRules` of a SelfSubjectRulesReview in the namespace of the jobs.
@@ -227,7 +229,7 @@ def _is_in(rules: Iterable[Mapping[str, Sequence[str]]], right: UserRight) -> bo
     )
 
 
-def lacking(error: Exception) -> str:
+def missing_right(error: Exception) -> str:
     """Return the right that is missing, as a sentence; "" if no missing right is the error."""
     found = _LACKS.search(error.message) if isinstance(error, errors.Forbidden) else None
     if found is None:
@@ -248,4 +250,4 @@ def in_words(error: errors.KubeError) -> str:
     A refusal comes without its HTTP code.
     """
     own = error.message if isinstance(error, errors.Forbidden) else str(error)
-    return lacking(error) or " ".join(own.split())
+    return missing_right(error) or " ".join(own.split())

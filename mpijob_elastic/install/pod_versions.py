@@ -69,7 +69,7 @@ async def compare(client: ApiReader, *, seconds: float, say: Say) -> str:
         there = {pod.uid for pod in pods}
         for gone in answers.keys() - there:
             del answers[gone]
-        return late(answers.values())
+        return unanswered_pods(answers.values())
 
     try:
         words = await rollout.until(missing, seconds=seconds, say=say)
@@ -80,7 +80,7 @@ async def compare(client: ApiReader, *, seconds: float, say: Say) -> str:
             f"the version of each pod was not known after {seconds:.0f} s: {words}\n"
             f"{_UNTOUCHED}. Correct this and run the same command again"
         )
-    if words := differing(answers.values()):
+    if words := differing_pods(answers.values()):
         raise Refused(words)
     return unknown(answers.values())
 
@@ -128,14 +128,14 @@ async def ask(client: ApiReader, pod: RunningPod) -> PodAnswer:
         return PodAnswer(pod=pod, why=str(error), may_pass=True)
     except (errors.Unreachable, errors.ApiError) as error:
         return PodAnswer(pod=pod, why=str(error), may_pass=errors.may_pass(error))
-    version = told(result)
+    version = printed_version(result)
     if version is None:
         printed = (result.stderr or result.stdout).strip().splitlines()[-1:]
         return PodAnswer(pod=pod, why=" ".join([*printed, f"exit code {result.exit_code}"]))
     return PodAnswer(pod=pod, version=version)
 
 
-def told(result: ExecResult) -> str | None:
+def printed_version(result: ExecResult) -> str | None:
     """Return the version in what the program printed; None if another program printed it."""
     if result.exit_code == _USAGE:
         return UNTOLD
@@ -143,12 +143,12 @@ def told(result: ExecResult) -> str | None:
     return found[1] if found else None
 
 
-def late(answers: Iterable[PodAnswer]) -> str:
+def unanswered_pods(answers: Iterable[PodAnswer]) -> str:
     """Return which pods are to be asked again, in words; "" if none is."""
     return ", ".join(f"pod {one.pod.name}: {one.why}" for one in answers if one.may_pass)
 
 
-def differing(answers: Iterable[PodAnswer], ours: str = __version__) -> str:
+def differing_pods(answers: Iterable[PodAnswer], ours: str = __version__) -> str:
     """Return which pods run another version than ours and what to do, in words; "" if none does."""
     others = [one for one in answers if one.version not in {None, ours}]
     if not others:

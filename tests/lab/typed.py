@@ -28,7 +28,7 @@ class Typed:
             CliRunner().invoke, app, [*name.split(), *self._options, *words]
         )
         if isinstance(done.exception, KubeError):
-            said = rights.lacking(done.exception) or str(done.exception)
+            said = rights.missing_right(done.exception) or str(done.exception)
             return exit_codes.of(done.exception), f"{done.output}mpijob-elastic: {said}"
         if done.exception and not isinstance(done.exception, SystemExit):
             raise done.exception

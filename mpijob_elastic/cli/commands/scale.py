@@ -47,5 +47,5 @@ async def scale(
     """
     patience = work.write_change.Patience(wait=wait, seconds=float(timeout), look=look)
     asked = work.size_request.SizeRequest(to=replicas, current=current_replicas)
-    decide = work.size_request.sized(asked, waits=wait)
+    decide = work.size_request.size_decision(asked, waits=wait)
     return await work.several.change(where, job, decide, patience)

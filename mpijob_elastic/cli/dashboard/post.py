@@ -17,7 +17,7 @@ from mpijob_elastic.cli.dashboard.streams import Channel
 from mpijob_elastic.cli.jobs import write_change
 from mpijob_elastic.cli.jobs.at_work import AtWork, Leader
 from mpijob_elastic.cli.jobs.live import Key
-from mpijob_elastic.cli.jobs.size_request import SizeRequest, resuming, sized, suspending
+from mpijob_elastic.cli.jobs.size_request import SizeRequest, resuming, size_decision, suspending
 from mpijob_elastic.cli.jobs.write_change import Decide, Patience
 from mpijob_elastic.install.server import check_rights
 from mpijob_elastic.kube import errors
@@ -33,9 +33,9 @@ PATIENCE = Patience(wait=True, seconds=600.0, look=True)
 # The most bytes of a request.
 LARGEST = 4096
 _DECIDE: Mapping[str, Callable[[int], Decide]] = {
-    "scale": lambda size: sized(SizeRequest(to=size), waits=False),
-    "park": lambda index: sized(SizeRequest(grows=False, pods=[str(index)]), waits=False),
-    "unpark": lambda index: sized(SizeRequest(grows=True, pods=[str(index)]), waits=False),
+    "scale": lambda size: size_decision(SizeRequest(to=size), waits=False),
+    "park": lambda index: size_decision(SizeRequest(grows=False, pods=[str(index)]), waits=False),
+    "unpark": lambda index: size_decision(SizeRequest(grows=True, pods=[str(index)]), waits=False),
     "suspend": lambda _: suspending,
     "resume": lambda _: resuming,
 }
@@ -72,7 +72,7 @@ async def may(client: ApiReader, key: Key) -> bool:
     return False
 
 
-def foretold(asked: PostedChange, view: JobView) -> str:
+def consequence(asked: PostedChange, view: JobView) -> str:
     """Return who leaves by a change, and how long that may take; "" if nobody leaves."""
     leaving = [names.worker(view.name, index) for index in _leaving(asked, view)]
     if not leaving:
@@ -113,7 +113,7 @@ async def make(client: ApiWriter, key: Key, asked: PostedChange, channel: Channe
     decide = _DECIDE[asked.change](asked.number)
     if not asked.confirmed:
         snapshot, found = await write_change.write(client, *key, decide, dry_run=True)
-        channel.put("foretold", _warned(working, foretold(asked, snapshot.view)))
+        channel.put("foretold", _warned(working, consequence(asked, snapshot.view)))
         channel.put("asks" if found.patch else "says", found.says)
         return
     same = write_change.same_decision(decide, asked.confirmed, since="you were asked")

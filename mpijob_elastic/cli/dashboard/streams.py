@@ -20,7 +20,7 @@ from mpijob_elastic.cli.jobs import explain, history, job_events, report
 from mpijob_elastic.cli.jobs.dependencies import read_event
 from mpijob_elastic.cli.jobs.explain import Evidence, Looks
 from mpijob_elastic.cli.jobs.job_events import EventOwner
-from mpijob_elastic.cli.jobs.live import Key, Live, opened
+from mpijob_elastic.cli.jobs.live import Key, Live, check_reading
 from mpijob_elastic.cli.jobs.snapshot import Selection, Snapshot, fetch_job
 from mpijob_elastic.diagnosis.facts import Finding, Level, Look
 from mpijob_elastic.kube import errors
@@ -103,7 +103,7 @@ async def of_all(client: ApiReader, selection: Selection, channel: Channel) -> N
 
     Raises `errors.KubeError`.
     """
-    with_role = await opened(client, selection)
+    with_role = await check_reading(client, selection)
     async with Live(client, selection, with_role=with_role) as live, asyncio.TaskGroup() as group:
         group.create_task(_check(client, channel))
         if not live.keys:
@@ -261,7 +261,7 @@ class _ShownJob:
             log["lines"] = await self._lines(pod, LOG)
             log["before"] = await self._lines_before(pod)
         except errors.KubeError as error:
-            log["error"] = rights.lacking(error) or getattr(error, "message", str(error))
+            log["error"] = rights.missing_right(error) or getattr(error, "message", str(error))
         return log
 
     async def _lines(self, pod: Launcher, query: Mapping[str, str]) -> list[str]:

@@ -300,5 +300,5 @@ async def _blocked_commands(
         rules, is_complete = await server.own_rules(client, namespace)
     except errors.Forbidden:
         return None
-    found = rights.blocked(rules)
+    found = rights.blocked_commands(rules)
     return found if is_complete or not found else None

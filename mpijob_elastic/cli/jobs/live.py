@@ -186,7 +186,7 @@ async def follow(
             await live.changes()
 
 
-async def opened(client: ApiReader, selection: Selection) -> bool:
+async def check_reading(client: ApiReader, selection: Selection) -> bool:
     """Ask once for all that is followed; return whether this user may read Roles.
 
     A watch tries again for ever where it may not read, so the errors come from here. Raises

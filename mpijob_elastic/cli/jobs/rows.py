@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import at_work, show, snapshot, table
-from mpijob_elastic.cli.jobs.live import Key, Live, opened
+from mpijob_elastic.cli.jobs.live import Key, Live, check_reading
 from mpijob_elastic.cli.jobs.report import JobReport
 from mpijob_elastic.cli.jobs.show import JobsAsked
 from mpijob_elastic.cli.jobs.snapshot import Selection
@@ -34,7 +34,7 @@ async def watch(where: Where, asked: JobsAsked) -> Exit:
     async with reached(where) as (client, namespace):
         job = asked.jobs[0] if asked.single else None
         selection = Selection(namespace=namespace, job=job, labels=asked.labels)
-        with_role = await opened(client, selection)
+        with_role = await check_reading(client, selection)
         await _refuse_missing(client, namespace, asked.jobs)
         working = await at_work.check(client, now=time.time())
         show.warn(where, working)

@@ -17,7 +17,7 @@ from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import pods, write_change
 from mpijob_elastic.cli.jobs.pods import NotStarted
-from mpijob_elastic.cli.jobs.size_request import SizeRequest, sized
+from mpijob_elastic.cli.jobs.size_request import SizeRequest, size_decision
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
 from mpijob_elastic.cli.jobs.write_change import Patience
 from mpijob_elastic.cli.target import Where
@@ -61,7 +61,7 @@ async def scale(
     Raises `errors.KubeError`.
     """
     until = time.monotonic() + patience.seconds
-    decide = sized(asked, waits=patience.wait)
+    decide = size_decision(asked, waits=patience.wait)
     if not script.text:
         return await write_change.change(where, job, decide, patience)
     async with reached(where) as (client, namespace):

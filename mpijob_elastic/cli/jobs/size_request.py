@@ -55,7 +55,7 @@ class SizeRequest:
         return bool(self.pods or self.nodes)
 
 
-def sized(asked: SizeRequest, *, waits: bool) -> Decide:
+def size_decision(asked: SizeRequest, *, waits: bool) -> Decide:
     """Return the change for a request.
 
     waits: the caller waits for the end, so a job that may not run now is refused.

@@ -18,7 +18,7 @@ from mpijob_elastic.cli.jobs import at_work, leader, several, show, submit, watc
 from mpijob_elastic.cli.jobs.at_work import AtWork, Leader
 from mpijob_elastic.cli.jobs.creation import Creation
 from mpijob_elastic.cli.jobs.show import JobsAsked
-from mpijob_elastic.cli.jobs.size_request import SizeRequest, sized
+from mpijob_elastic.cli.jobs.size_request import SizeRequest, size_decision
 from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
 from mpijob_elastic.cli.jobs.write_change import Patience
 from mpijob_elastic.cli.target import Where
@@ -482,7 +482,7 @@ async def test_a_change_of_several_jobs_says_once_that_no_controller_runs(
     async with Server() as server:
         server.put(LEASES.path("mpijob-elastic", LEASE), at_work_lease(ago=90.0))
         where = Where(kubeconfig=server.kubeconfig, namespace="default")
-        decide = sized(SizeRequest(to=1), waits=False)
+        decide = size_decision(SizeRequest(to=1), waits=False)
         code = await several.change(where, ["train", "train"], decide, A_LOOK)
     assert code == Exit.NOT_KNOWN
     assert capsys.readouterr().err.count("o controller of mpijob-elastic is running") == 1

@@ -396,7 +396,7 @@ def rule(**parts: list[str]) -> dict[str, list[str]]:
 def test_the_rights_of_an_account_tell_which_commands_work(
     rules: list[dict[str, list[str]]], blocked: set[str]
 ) -> None:
-    assert rights.blocked(rules).keys() == blocked
+    assert rights.blocked_commands(rules).keys() == blocked
 
 
 @pytest.mark.parametrize("role", [rights.VIEW, rights.EDIT])
@@ -410,4 +410,4 @@ def test_a_role_lets_the_commands_work_that_the_table_names(role: str) -> None:
         for name, used in rights.COMMANDS.items()
         if rights.role_of(used.needed) in {rights.VIEW, role}
     }
-    assert set(rights.COMMANDS) - rights.blocked(rules).keys() == works
+    assert set(rights.COMMANDS) - rights.blocked_commands(rules).keys() == works

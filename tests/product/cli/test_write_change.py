@@ -18,7 +18,7 @@ from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import write_change
 from mpijob_elastic.cli.jobs.explain import NoSuchWorker
-from mpijob_elastic.cli.jobs.size_request import SizeRequest, resuming, sized, suspending
+from mpijob_elastic.cli.jobs.size_request import SizeRequest, resuming, size_decision, suspending
 from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
 from mpijob_elastic.cli.jobs.write_change import Patience
 from mpijob_elastic.cli.target import Where
@@ -93,7 +93,7 @@ async def scaled(
     server: Server, patience: Patience = NO_WAIT, *, grows: bool | None = True, **asked: Any
 ) -> Exit:
     where = Where(kubeconfig=server.kubeconfig, namespace="default")
-    decide = sized(SizeRequest(grows=grows, **(asked or {"count": 2})), waits=patience.wait)
+    decide = size_decision(SizeRequest(grows=grows, **(asked or {"count": 2})), waits=patience.wait)
     return await write_change.change(where, "train", decide, patience)
 
 

@@ -122,7 +122,11 @@ def test_everybody_may_get_one_lease() -> None:
     assert rule["resourceNames"] == [names.LEASE]
 
 
-@pytest.mark.parametrize("overlay", [overlays.DEFAULT, *(set(Overlay) - {Overlay.USER_ROLES})])
+#: Overlays that an installation may choose without choosing the roles.
+OTHER_OVERLAYS = [overlays.DEFAULT, *sorted(set(Overlay) - {Overlay.USER_ROLES})]
+
+
+@pytest.mark.parametrize("overlay", OTHER_OVERLAYS)
 def test_nobody_gets_rights_by_default(overlay: str) -> None:
     text = str(overlays.rendered(overlay))
     assert AGGREGATES not in text
@@ -178,7 +182,7 @@ IN_ML = ' in the namespace "ml"'
 )
 def test_a_missing_right_is_one_sentence(error: errors.KubeError, words: str) -> None:
     assert rights.in_words(error) == words
-    assert bool(rights.lacking(error)) == words.startswith("your account")
+    assert bool(rights.missing_right(error)) == words.startswith("your account")
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def result(code: int, out: str = "", err: str = "") -> ExecResult:
 def test_a_version_is_read_from_what_the_program_prints(
     answer: ExecResult, version: str | None
 ) -> None:
-    assert pod_versions.told(answer) == version
+    assert pod_versions.printed_version(answer) == version
 
 
 async def compared(talk: Talk, *pods: dict[str, Any], seconds: float = 0.0) -> list[str]:
