@@ -334,6 +334,7 @@ async def test_a_namespace_that_leaves_the_webhook_out_does_not_stand_for_it(
     api.put(MUTATING_WEBHOOKS.path(name=names.WEBHOOK_CONFIGURATION), registered)
     labels = {names.NAMESPACE_OPT_OUT: "disabled"}
     api.put(NAMESPACES.path(name="default"), {"metadata": {"name": "default", "labels": labels}})
+    api.webhook = False
     found = (await preflight.look(client, InstallPlan(), now=0.0)).findings
     [said] = [one.text for one in found if one.topic == "webhook"]
     assert said == "installed; namespace default leaves it out, so it was not asked"
