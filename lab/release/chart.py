@@ -15,7 +15,7 @@ from lab.images.product.image import NAME, VERSION
 from lab.release import changelog
 from lab.release.places import Places, sha256
 
-CHART_YAML = CHART / "Chart.yaml"
+CHART_YAML, VALUES = CHART / "Chart.yaml", CHART / "values.yaml"
 # Helm finds a chart by its own version, which is one of SemVer.
 FILE = f"{NAME}-{yaml.safe_load(CHART_YAML.read_text())['version']}.tgz"
 # Those of fixes are in the release notes: Helm keeps the chart in each release's Secret, which has an end.
@@ -56,14 +56,32 @@ def _list(items: list[dict[str, str]]) -> str:
 
 
 def write(target: Path, places: Places) -> None:
-    """Write the chart. Raise ValueError if CHANGELOG.md has no entry for this version."""
+    """Write the chart.
+
+    Raise ValueError if CHANGELOG.md has no entry for this version, or values.yaml no image.
+    """
     described = yaml.safe_dump(metadata(places), sort_keys=False, allow_unicode=True)
     files: dict[str, Entry] = {f"{CHART.name}/{path}": one for path, one in tree(CHART).items()}
-    files[f"{CHART.name}/Chart.yaml"] = File(content=described.encode())
+    files[f"{CHART.name}/{CHART_YAML.name}"] = File(content=described.encode())
+    files[f"{CHART.name}/{VALUES.name}"] = File(content=_values(places).encode())
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         plain = Path(folder) / "plain"
         write_layer(plain, files)
         compress(plain, target)
+
+
+def _values(places: Places) -> str:
+    """Return values.yaml with the image of the release, where that is said. Raise ValueError.
+
+    The text keeps its comments, which `helm show values` prints.
+    """
+    text = VALUES.read_text()
+    if not places.image:
+        return text
+    default = f"\n  repository: {NAME}\n"
+    if text.count(default) != 1:
+        raise ValueError(f"{VALUES.name} has no single line `{default.strip()}`")
+    return text.replace(default, f"\n  repository: {places.image}\n")
 
 
 def index(chart: Path, places: Places) -> str:

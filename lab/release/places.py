@@ -47,7 +47,9 @@ class Places:
                 f"notes have {HOME_PLACEHOLDER}."
             )
         if not self.image:
-            found.append("IMAGE was not given: the chart does not say where its image is.")
+            found.append(
+                f"IMAGE was not given: the chart runs {NAME}, and does not say where that is."
+            )
         return found
 
 

@@ -102,6 +102,13 @@ def test_the_packed_chart_of_a_release_is_the_chart(helm: Path, tmp_path: Path) 
         assert rendered(helm, values, chart=packed) == rendered(helm, values)
 
 
+def test_the_packed_chart_of_a_release_runs_its_image(helm: Path, tmp_path: Path) -> None:
+    packed, places = tmp_path / "chart.tgz", Places(image="registry.example/team/mpijob-elastic")
+    release_chart.write(packed, places)
+    expected = with_image(overlays.rendered(overlays.DEFAULT), places.reference)
+    assert rendered(helm, WHOLE, chart=packed) == by_identity(expected)
+
+
 @pytest.mark.parametrize(
     ("values", "kubernetes", "kinds"),
     [

@@ -86,9 +86,23 @@ def test_two_charts_have_the_same_bytes_and_are_what_helm_reads(tmp_path: Path) 
     packed = unpacked(one, tmp_path) / CHART.name
     files = {str(path.relative_to(CHART)) for path in CHART.rglob("*") if path.is_file()}
     assert {str(path.relative_to(packed)) for path in packed.rglob("*") if path.is_file()} == files
-    same = files - {"Chart.yaml"}
+    same = files - {"Chart.yaml", "values.yaml"}
     assert filecmp.cmpfiles(CHART, packed, same, shallow=False)[1:] == ([], [])
     assert yaml.safe_load((packed / "Chart.yaml").read_text()) == chart.metadata(SAID)
+
+
+@pytest.mark.parametrize("places", [Places(), SAID], ids=["sources only", "published"])
+def test_the_packed_chart_runs_the_image_of_the_release(places: Places, tmp_path: Path) -> None:
+    chart.write(tmp_path / "packed.tgz", places)
+    packed = (unpacked(tmp_path / "packed.tgz", tmp_path) / CHART.name / "values.yaml").read_text()
+    sources = (CHART / "values.yaml").read_text()
+    assert packed.count("\n") == sources.count("\n"), "comments stay"
+    expected = yaml.safe_load(sources)
+    expected["image"]["repository"] = places.image or NAME
+    assert yaml.safe_load(packed) == expected
+    if places.image:
+        [named] = yaml.safe_load(chart.metadata(places)["annotations"]["artifacthub.io/images"])
+        assert named["image"] == f"{expected['image']['repository']}:{VERSION}"
 
 
 @pytest.mark.parametrize("places", [Places(), SAID], ids=["sources only", "published"])
