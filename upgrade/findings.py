@@ -92,6 +92,13 @@ class Advice(IntEnum):
     CARE = 1
     NO = 2
 
+    @property
+    def words(self) -> str:
+        """The verdict in words."""
+        return _WORDS[self]
+
+
+_WORDS = {Advice.GO: "go", Advice.CARE: "go with care", Advice.NO: "no"}
 
 _WITHOUT = {
     "FlowSchema": "FlowSchema v1, so the Lease of our controllers queues with everybody's requests",

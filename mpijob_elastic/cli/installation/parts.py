@@ -41,8 +41,8 @@ BESIDE = {
 # A certificate is renewed 30 days before its end at the latest.
 SOON = 15 * 86400.0  # seconds
 _SCALE = "mpijobs/scale"
-# Topics of preflight that `status` shows itself, or that are about an installation to come.
-_SHOWN = frozenset({"kubernetes", "operator", "rights", "webhook"})
+# What `status` asks of preflight, which also judges the rights to install and asks the webhook.
+_OF_PREFLIGHT = "cluster and jobs"
 
 
 class PartState(StrEnum):
@@ -356,12 +356,13 @@ def _preflight(facts: InstallationFacts) -> InstalledPart:
     part, found = "preflight", facts.preflight
     if isinstance(found, NotReadable):
         return _unknown(part)
-    said = [one for one in found if one.topic not in _SHOWN and one.verdict is not Advice.GO]
-    if not said:
-        return _ok(part, "go", counts=False)
-    topics = ", ".join(dict.fromkeys(one.topic for one in said))
-    word = "no" if any(one.verdict is Advice.NO for one in said) else "go with care"
-    return _care(part, f"{word}: {topics}; `{names.PROGRAM} upgrade preflight`", counts=False)
+    verdict = max((one.verdict for one in found), default=Advice.GO)
+    said = f"{_OF_PREFLIGHT}: {verdict.words}"
+    if verdict is Advice.GO:
+        return _ok(part, said, counts=False)
+    topics = dict.fromkeys(one.topic for one in found if one.verdict is not Advice.GO)
+    said = f"{said} ({', '.join(topics)}); `{names.PROGRAM} upgrade preflight`"
+    return _care(part, said, counts=False)
 
 
 def _your_rights(facts: InstallationFacts) -> InstalledPart:

@@ -18,7 +18,7 @@ from mpijob_elastic.cli.installation.facts import (
 )
 from mpijob_elastic.cli.installation.parts import InstallationReport, judged, version_of
 from mpijob_elastic.kube.lease import LeaseSpec, micro_time
-from upgrade.findings import Advice, PreflightFinding
+from upgrade.findings import Advice, PreflightFinding, Report
 from upgrade.operators import Kind, Operator
 
 NOW = 1_900_000_000.0
@@ -88,8 +88,10 @@ def deployment(**changed: Any) -> SeenDeployment:
 
 
 FINDINGS = [
+    PreflightFinding("operator", Advice.CARE, "another one"),
+    PreflightFinding("jobs", Advice.GO, "none"),
     PreflightFinding("labels", Advice.CARE, "a rule"),
-    PreflightFinding("rights", Advice.NO, "not yours"),
+    PreflightFinding("labels", Advice.CARE, "another rule"),
 ]
 
 
@@ -221,19 +223,19 @@ FINDINGS = [
         ({}, "operator", "ok", "0.2.3 (Deployment mpi-operator/mpi-operator)"),
         ({"operators": []}, "operator", "care", "no mpi-operator was found"),
         ({"operators": NO}, "operator", "-", "-"),
-        ({}, "preflight", "ok", "go"),
+        ({}, "preflight", "ok", "cluster and jobs: go"),
         ({"preflight": NO}, "preflight", "-", "-"),
         (
             {"preflight": FINDINGS},
             "preflight",
             "care",
-            "go with care: labels; `mpijob-elastic upgrade preflight`",
+            "cluster and jobs: go with care (operator, labels); `mpijob-elastic upgrade preflight`",
         ),
         (
             {"preflight": [PreflightFinding("faults", Advice.NO, "bad")]},
             "preflight",
             "care",
-            "no: faults; `mpijob-elastic upgrade preflight`",
+            "cluster and jobs: no (faults); `mpijob-elastic upgrade preflight`",
         ),
         ({}, "your rights", "ok", "all commands of jobs in namespace ml"),
         (
@@ -247,6 +249,17 @@ FINDINGS = [
 )
 def test_each_part(changed: dict[str, Any], part: str, state: str, words: str) -> None:
     assert found(part, report(**changed)) == (state, words)
+
+
+@pytest.mark.parametrize("worst", Advice)
+@pytest.mark.parametrize("topic", ["kubernetes", "operator", "definition", "kueue"])
+def test_preflight_has_the_verdict_of_preflight(topic: str, worst: Advice) -> None:
+    """Whether or not another part shows the same."""
+    findings = (PreflightFinding("jobs", Advice.GO, "none"), PreflightFinding(topic, worst, "so"))
+    whole = Report(findings=findings, jobs=())
+    state, words = found("preflight", report(preflight=findings))
+    assert words.partition(": ")[2].partition(" (")[0] == whole.verdict.words
+    assert (state == "ok") is (whole.verdict is Advice.GO)
 
 
 ELASTIC = replace(V0_2_3, version="0.4.0", kind=Kind.ELASTIC)

@@ -198,7 +198,7 @@ async def test_without_mpijobs_nobody_is_told_of_rights(
         "Whether mpijob-elastic works is not known, because its webhook could not be asked.",
     )
     assert parts["kubectl scale"][1].endswith("install mpi-operator v0.2.3")
-    assert parts["preflight"][1].startswith("no: definition")
+    assert parts["preflight"][1].startswith("cluster and jobs: no (definition")
 
 
 async def test_a_namespace_that_does_not_exist_is_no_right_that_is_missing(
