@@ -15,8 +15,15 @@ from mpijob_elastic.install import Refused, overlays, pod_versions, removal, rol
 from mpijob_elastic.install.objects import Manifest, Say, identity, read
 from mpijob_elastic.install.overlays import EVERYBODY, Overlay
 from mpijob_elastic.install.server import HOOKS, OLDEST, OPTIONAL_KINDS, WORKLOADS, Applier, Server
+from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader, list_objects
-from mpijob_elastic.kube.resources import DEPLOYMENTS, MPI_JOBS, NAMESPACES
+from mpijob_elastic.kube.resources import (
+    DEPLOYMENTS,
+    MPI_JOBS,
+    MUTATING_WEBHOOKS,
+    NAMESPACES,
+    VALIDATING_WEBHOOKS,
+)
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.phrases import listed
 
@@ -97,6 +104,36 @@ async def with_image(client: ApiReader, plan: InstallPlan) -> InstallPlan:
             f"{running}, so name the one to run: --image REPOSITORY/{names.PROGRAM}:{__version__}"
         )
     return replace(plan, image=images.pop())
+
+
+_REGISTRATIONS = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
+_UNREGISTER = (
+    f"kubectl delete {','.join(one.kind.lower() for one in _REGISTRATIONS)} "
+    f"{names.WEBHOOK_CONFIGURATION}"
+)
+
+
+async def check_address(client: ApiReader) -> None:
+    """Raise `Refused` if the API server calls our webhook by a URL, so outside the cluster.
+
+    The API server refuses an address that is both a URL and a Service, but only after Deployments
+    were made beside the programs that run. An object that this account may not read is passed over:
+    `check` names all missing rights. Raises `errors.KubeError` otherwise.
+    """
+    for resource in _REGISTRATIONS:
+        try:
+            raw = await client.find(resource.path(name=names.WEBHOOK_CONFIGURATION))
+        except errors.Forbidden:
+            continue
+        hooks = (read(raw).get("webhooks") or ()) if raw else ()
+        urls = [hook["clientConfig"]["url"] for hook in hooks if hook["clientConfig"].get("url")]
+        if urls:
+            raise Refused(
+                f"{resource.kind} {names.WEBHOOK_CONFIGURATION} calls {urls[0]}, so webhook and "
+                "controller run outside the cluster, and a cluster has one installation. To keep "
+                "those, install nothing. To run them as Deployments instead, end those programs, "
+                f"type `{_UNREGISTER}`, and run this command again"
+            )
 
 
 async def install(

@@ -121,6 +121,7 @@ async def install(
     news = News(prefix="waiting: ", dry_run=dry_run)
 
     async with connected(where) as client:
+        await work.installer.check_address(client)
         complete = await work.installer.with_image(client, wanted)
         if canary:
             await work.canary.check(client)

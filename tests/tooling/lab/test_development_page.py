@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.thorough]
 ROOT = Path(__file__).parents[3]
 SECTION = (ROOT / "docs" / "development.md").read_text().partition("\n## The lab\n")[2]
 BARE, PRODUCT = re.findall(r"^```sh\n(.*?)^```$", SECTION, re.MULTILINE | re.DOTALL)[:2]
+ADMINISTRATOR = 'eval "$(python -m lab env)"'
 ENDS = 120.0  # seconds
 
 
@@ -64,6 +65,14 @@ def product(environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
+def left_alone(environment: dict[str, str]) -> None:
+    """No option makes `install` write beside the product that runs."""
+    for options in ("", "--image r/ours:1 --overlay user-roles --force-conflicts --no-wait"):
+        said = typed(f"{ADMINISTRATOR}; ! mpijob-elastic install {options} 2>&1", environment)
+        assert "webhook and controller run outside the cluster" in " ".join(said.split())
+    assert typed(f"{ADMINISTRATOR}; kubectl get deployment -A -o name", environment) == ""
+
+
 def test_the_product_is_typed_with_as_both_users(
     environment: dict[str, str], product: subprocess.Popen[str], tmp_path: Path
 ) -> None:
@@ -74,6 +83,7 @@ def test_the_product_is_typed_with_as_both_users(
     assert '[0]<stdout>:{"event": "step", ' in printed
     assert "mpijob.kubeflow.org/train scaled\n" in printed
     assert re.search(r"^ml +train +Running|^ml +train +Scaling", printed, re.MULTILINE), printed
+    left_alone(environment)
     status = typed("python -m lab status", environment)
     assert [
         name
