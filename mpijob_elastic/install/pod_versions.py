@@ -2,6 +2,7 @@
 
 A Deployment is ready with any image. A node that has an image keeps it, so where a tag was moved to
 another image, pods run the older one. Each pod is asked, because each node has images of its own.
+What is on the way, such as a gateway, may let no exec pass at all: then nobody knows the version.
 """
 
 import asyncio
@@ -38,6 +39,8 @@ class RunningPod:
     node: str
     container: str
     image: str
+    #: Its container runs, and says that it works.
+    ready: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,18 +54,27 @@ class PodAnswer:
     why: str = ""
     #: The same question may get an answer a moment later.
     may_pass: bool = False
+    #: The question did not reach the pod, as far as can be seen, though its container runs.
+    is_cut_off: bool = False
 
 
 async def compare(client: ApiReader, *, seconds: float, say: Say) -> str:
     """Wait until every pod has answered; return what is not known, as a sentence, "" if all is.
 
+    Where no pod's answer got through until then, though all containers run, nothing is known.
+
     Raises `Refused` if a pod runs another version than this command, `NotInTime` if a pod has not
-    answered after `seconds`, and `errors.KubeError`.
+    answered after `seconds` otherwise, and `errors.KubeError`.
     """
     answers = dict[str, PodAnswer]()
 
     async def missing() -> str:
-        pods = await running(client)
+        try:
+            pods = await running(client)
+        except errors.KubeError:
+            # What was said before is of pods that may be others by now.
+            answers.clear()
+            raise
         new = [pod for pod in pods if pod.uid not in answers or answers[pod.uid].may_pass]
         for answer in await asyncio.gather(*(ask(client, pod) for pod in new)):
             answers[answer.pod.uid] = answer
@@ -75,13 +87,14 @@ async def compare(client: ApiReader, *, seconds: float, say: Say) -> str:
         words = await rollout.until(missing, seconds=seconds, say=say)
     except errors.Forbidden as error:
         return _not_known(f"the pods are not known: {error}")
-    if words:
+    if others := differing_pods(answers.values()):
+        raise Refused(others)
+    if words and not are_cut_off(answers.values()):
         raise NotInTime(
             f"the version of each pod was not known after {seconds:.0f} s: {words}\n"
-            f"{_UNTOUCHED}. Correct this and run the same command again"
+            f"{_UNTOUCHED}. Correct this and run the same command again; --no-wait goes on without "
+            f"these answers, if you know that the pods run {__version__}"
         )
-    if words := differing_pods(answers.values()):
-        raise Refused(words)
     return unknown(answers.values())
 
 
@@ -110,7 +123,13 @@ def _seen(pod: dict[str, Any]) -> RunningPod:
         node=pod["spec"].get("nodeName", ""),
         container=container["name"],
         image=container.get("image", ""),
+        ready=container["name"] in _ready_containers(pod),
     )
+
+
+def _ready_containers(pod: dict[str, Any]) -> set[str]:
+    found = pod.get("status", {}).get("containerStatuses") or ()
+    return {one["name"] for one in found if one.get("ready")}
 
 
 async def ask(client: ApiReader, pod: RunningPod) -> PodAnswer:
@@ -124,15 +143,30 @@ async def ask(client: ApiReader, pod: RunningPod) -> PodAnswer:
             command=COMMAND,
             timeout=PATIENCE,
         )
-    except (ExecFailed, errors.NotFound) as error:
+    except ExecFailed as error:
         return PodAnswer(pod=pod, why=str(error), may_pass=True)
     except (errors.Unreachable, errors.ApiError) as error:
-        return PodAnswer(pod=pod, why=str(error), may_pass=errors.may_pass(error))
+        may_pass = isinstance(error, errors.NotFound) or errors.may_pass(error)
+        return PodAnswer(
+            pod=pod,
+            why=str(error),
+            may_pass=may_pass,
+            is_cut_off=pod.ready and _is_lost(error),
+        )
     version = printed_version(result)
     if version is None:
         printed = (result.stderr or result.stdout).strip().splitlines()[-1:]
         return PodAnswer(pod=pod, why=" ".join([*printed, f"exit code {result.exit_code}"]))
     return PodAnswer(pod=pod, version=version)
+
+
+def _is_lost(error: errors.Unreachable | errors.ApiError) -> bool:
+    """Tell whether something on the way answered, or nobody.
+
+    The API server gives a reason with its own refusals. The kubelet gives none where a container
+    does not run yet.
+    """
+    return isinstance(error, errors.Unreachable) or not error.reason
 
 
 def printed_version(result: ExecResult) -> str | None:
@@ -146,6 +180,17 @@ def printed_version(result: ExecResult) -> str | None:
 def unanswered_pods(answers: Iterable[PodAnswer]) -> str:
     """Return which pods are to be asked again, in words; "" if none is."""
     return ", ".join(f"pod {one.pod.name}: {one.why}" for one in answers if one.may_pass)
+
+
+def are_cut_off(answers: Iterable[PodAnswer]) -> bool:
+    """Tell whether no pod has given an answer, and none that is to be asked again could be reached.
+
+    False if there are no pods.
+    """
+    seen = list(answers)
+    if not seen or any(one.version is not None for one in seen):
+        return False
+    return all(one.is_cut_off for one in seen if one.may_pass)
 
 
 def differing_pods(answers: Iterable[PodAnswer], ours: str = __version__) -> str:

@@ -1,9 +1,11 @@
 """Which version the pods of an installation run, and what `install` says of another one."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from itertools import count
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from mpijob_elastic import __version__, names
 from mpijob_elastic.install import NotInTime, Refused, pod_versions
@@ -12,6 +14,7 @@ from mpijob_elastic.kube.exec import ExecResult
 from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.doubles.api import TinyApi, refused
+from tests.doubles.direct import Sent
 from tests.doubles.shells import (
     STATUS,
     STDERR,
@@ -35,6 +38,10 @@ BEFORE_IT_WAS_TOLD = ((STDERR, "No such option: --version"), (STATUS, failure(""
 NO_PROGRAM = ((STDERR, "nsenter: failed to execute"), (STATUS, failure("", "no", "127")))
 
 
+# Stands between us and the pods.
+Gateway = Callable[[web.Request], web.StreamResponse | None]
+
+
 def result(code: int, out: str = "", err: str = "") -> ExecResult:
     return ExecResult(stdout=out, stderr=err, exit_code=code)
 
@@ -56,11 +63,20 @@ def test_a_version_is_read_from_what_the_program_prints(
     assert pod_versions.printed_version(answer) == version
 
 
-async def compared(talk: Talk, *pods: dict[str, Any], seconds: float = 0.0) -> list[str]:
-    """Compare the versions of these pods; return what was said meanwhile."""
+async def compared(
+    talk: Talk, *pods: dict[str, Any], seconds: float = 0.0, gateway: Gateway | None = None
+) -> list[str]:
+    """Compare the versions of these pods; return what was said meanwhile.
+
+    gateway: answers for the pods of which it does not return None.
+    """
     shells, said = Shells(talk), list[object]()
+
+    async def serve(raw: web.Request) -> web.StreamResponse:
+        return (gateway(raw) if gateway else None) or await shells.serve(raw)
+
     async with TinyApi(selects=True) as api:
-        api.streams["/exec"] = shells.serve
+        api.streams["/exec"] = serve
         for one in pods or (pod("a"), pod("b")):
             api.objects[PODS.path(names.NAMESPACE, one["metadata"]["name"])] = one
         async with await connect(user_agent="test", kubeconfig=api.kubeconfig) as client:
@@ -71,9 +87,17 @@ async def compared(talk: Talk, *pods: dict[str, Any], seconds: float = 0.0) -> l
 
 
 def pod(
-    name: str, *, image: str = "registry.example/ours:1", phase: str = "Running", **metadata: object
+    name: str,
+    *,
+    image: str = "registry.example/ours:1",
+    phase: str = "Running",
+    ready: bool = True,
+    **metadata: object,
 ) -> dict[str, Any]:
-    """A pod of ours, into which a mesh has put a container before our own."""
+    """A pod of ours, into which a mesh has put a container before our own.
+
+    ready: our own; that of the mesh is.
+    """
     containers = [{"name": "proxy", "image": "mesh"}, {"name": "webhook", "image": image}]
     return {
         "apiVersion": "v1",
@@ -86,7 +110,13 @@ def pod(
             **metadata,
         },
         "spec": {"nodeName": f"node-of-{name}", "containers": containers},
-        "status": {"phase": phase},
+        "status": {
+            "phase": phase,
+            "containerStatuses": [
+                {"name": "proxy", "ready": True},
+                {"name": "webhook", "ready": ready},
+            ],
+        },
     }
 
 
@@ -154,6 +184,97 @@ async def test_what_cannot_be_asked_is_said_and_fails_nothing(talk: Talk, why: s
     assert last.startswith("The versions of these pods are not known")
     assert why in last
     assert "mpijob-elastic --version" in last
+
+
+def refuses(status: int, *pods: str) -> Gateway:
+    """A gateway that lets no exec pass into these pods; into none if none is named."""
+
+    def answer(raw: web.Request) -> web.StreamResponse | None:
+        if pods and raw.path.split("/")[-2] not in pods:
+            return None
+        return web.Response(status=status, text="<html>no upgrade</html>")
+
+    return answer
+
+
+def drops(raw: web.Request) -> web.StreamResponse | None:
+    """Close the connection without an answer."""
+    assert raw.transport is not None
+    raw.transport.close()
+    return web.Response()
+
+
+@pytest.mark.parametrize(
+    "gateway",
+    [*map(refuses, (200, 400, 403, 404, 405, 426, 500, 501, 502, 503, 504)), drops],
+    ids=lambda gateway: getattr(gateway, "__name__", ""),
+)
+async def test_where_no_exec_gets_through_the_installation_goes_on(gateway: Gateway) -> None:
+    """A gateway before the API server answers each upgrade to a WebSocket itself."""
+    [*_, last] = await compared(prints(OURS), gateway=gateway)
+    assert last.startswith("The versions of these pods are not known: a, b (")
+    assert "mpijob-elastic --version" in last
+
+
+STARTS = failure("InternalError", "container is not running")
+
+
+@pytest.mark.parametrize(
+    ("talk", "gateway", "pods"),
+    [
+        pytest.param(
+            prints(OURS), refuses(502), [pod("a"), pod("b", ready=False)], id="one does not run yet"
+        ),
+        pytest.param(prints(OURS), refuses(502, "b"), [], id="the other one has answered"),
+        pytest.param(says((STATUS, STARTS)), None, [], id="the kubelet answers"),
+        pytest.param(
+            says((STATUS, STARTS)), refuses(502, "b"), [], id="the kubelet answers for one"
+        ),
+    ],
+)
+async def test_what_may_still_come_is_waited_for_and_then_the_way_on_is_named(
+    talk: Talk, gateway: Gateway | None, pods: list[dict[str, Any]]
+) -> None:
+    with pytest.raises(NotInTime) as told:
+        await compared(talk, *pods, gateway=gateway)
+    assert "The webhook configurations were not touched" in str(told.value)
+    assert "--no-wait" in str(told.value)
+
+
+async def test_another_version_is_refused_although_another_pod_is_cut_off() -> None:
+    with pytest.raises(Refused, match=r"pod a on node-of-a 0\.3\.9") as told:
+        await compared(prints("mpijob-elastic 0.3.9"), gateway=refuses(502, "b"))
+    assert not isinstance(told.value, NotInTime)
+    assert "--no-wait" not in str(told.value)
+
+
+async def test_refusals_of_the_api_server_are_no_gateway() -> None:
+    async def refuses_itself(_: Asked) -> AsyncIterator[Message]:
+        raise refused(503, "ServiceUnavailable", "policies do not answer")
+        yield STDOUT, ""
+
+    with pytest.raises(NotInTime, match="--no-wait"):
+        await compared(refuses_itself)
+
+
+async def test_without_a_last_look_at_the_pods_nothing_is_known_of_them() -> None:
+    """The API server goes away after the first look."""
+    lists = count()
+
+    def hook(sent: Sent) -> object | None:
+        if sent.path == PODS.path(names.NAMESPACE) and next(lists):
+            raise refused(503, "", "away")
+        return None
+
+    async def serve(_: web.Request) -> web.StreamResponse:
+        return web.Response(status=502)
+
+    async with TinyApi(selects=True) as api:
+        api.streams["/exec"], api.hook = serve, hook
+        api.objects[PODS.path(names.NAMESPACE, "a")] = pod("a")
+        async with await connect(user_agent="test", kubeconfig=api.kubeconfig) as client:
+            with pytest.raises(NotInTime, match="away"):
+                await pod_versions.compare(client, seconds=0.1, say=lambda _: None)
 
 
 async def test_an_account_that_may_not_list_pods_is_told_what_is_not_known(
