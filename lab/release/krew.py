@@ -28,6 +28,8 @@ PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 OLDEST_GLIBC = "2.28"
 PACKAGES = "packages"
 MANIFEST = f"{NAME}.yaml"
+# krew links one program only, and messages name the other.
+ALIAS = f"alias {NAME}='kubectl {NAME}'"
 
 
 @dataclass(frozen=True)
@@ -165,6 +167,8 @@ def manifest(archives: Sequence[tuple[Platform, Path]], places: Places) -> str:
     caveats = (
         f"Needs Python {PYTHONS[0]} to {PYTHONS[-1]} on the PATH; on Linux glibc {OLDEST_GLIBC} or newer.\n"
         "`kubectl mpijob-elastic status` says whether mpijob-elastic works in your cluster.\n"
+        f"Messages and the dashboard name commands as `{NAME} ...`; make these work in your shell by\n"
+        f"  {ALIAS}\n"
     )
     found: dict[str, Any] = {
         "apiVersion": "krew.googlecontainertools.github.com/v1alpha2",

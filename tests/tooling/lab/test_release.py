@@ -276,6 +276,19 @@ def test_krew_installs_it_and_kubectl_finds_it(krew_root: dict[str, str]) -> Non
     assert run(kubectl, NAME, "--version", **krew_root) == f"{NAME} {VERSION}\n"
 
 
+def test_with_the_line_of_the_caveats_commands_work_as_messages_name_them(
+    krew_root: dict[str, str], archives: list[Path]
+) -> None:
+    """A message says `mpijob-elastic watch ...`, and krew links no program of that name."""
+    spec = yaml.safe_load(krew.manifest([(HERE, archives[0])], SAID))["spec"]
+    [alias] = [line.strip() for line in spec["caveats"].splitlines() if "alias " in line]
+    assert alias in (CHART.parents[1] / "docs" / "install.md").read_text()
+    kubectl = ensure_programs(DEFAULT_KUBERNETES, print).kubectl
+    path = {"PATH": f"{kubectl.parent}:{krew_root['PATH']}"}
+    lines = f"shopt -s expand_aliases\n{alias}\n{NAME} --version"
+    assert run("/bin/bash", "-c", lines, **krew_root | path) == f"{NAME} {VERSION}\n"
+
+
 def test_the_manifest_names_every_archive_by_its_checksum(archives: list[Path]) -> None:
     pairs = [(one, archives[0]) for one in krew.PLATFORMS]
     spec = yaml.safe_load(krew.manifest(pairs, SAID))["spec"]
