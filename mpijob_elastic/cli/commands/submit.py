@@ -219,8 +219,8 @@ async def submit(
     docs/arena.md lists them.
 
     Exit codes: 0 done; 1 refused, for example because the name exists, or no right, or with --logs
-    the job failed; 2 wrong usage; 3 finished differently (with --wait, the job has ended); 4 still
-    going at the timeout, or no answer from the API server; 130 Ctrl-C.
+    the job failed; 2 wrong usage; 3 finished differently (with --wait alone, the job has ended);
+    4 still going at the timeout of --wait alone, or no answer from the API server; 130 Ctrl-C.
     """
     asked = creation(
         _dry_run(client=dry_run, server=server_dry_run),

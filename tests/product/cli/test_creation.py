@@ -17,6 +17,7 @@ from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused, webhook_call
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import LEASES, MPI_JOBS
+from mpijob_elastic.telemetry import terminal
 from tests.doubles.api import TinyApi, refused
 from tests.product.cli import worlds
 from tests.product.cli.served import put_job
@@ -246,6 +247,69 @@ async def test_the_log_ends_with_the_end_of_the_job(
     monkeypatch.setattr(logs, "logs", logged)
     assert await submitted(api, stored(tmp_path, manifest()), logs=True) == code
     assert asked == [("train", True)]
+
+
+async def test_with_the_log_the_exit_code_is_that_of_the_job(
+    api: TinyApi,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Not that of the wait: the job trains too late, or has ended when the wait begins."""
+
+    async def logged(_where: Where, *, job: str, wanted: Any) -> None:
+        assert wanted.follow
+        put_job(api, job, phase="Succeeded", conditions=("Created", "Succeeded"))
+
+    monkeypatch.setattr(logs, "logs", logged)
+    late = Patience(wait=True, seconds=0.1, look=False)
+    assert await submitted(api, stored(tmp_path, manifest()), patience=late, logs=True) == Exit.DONE
+    assert "the change still goes on" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("output", ["name", "json", "yaml"])
+async def test_what_programs_read_is_the_job_alone(
+    api: TinyApi,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    output: str,
+) -> None:
+    """The steps of the wait, its end and the log are for people, on standard error."""
+
+    async def logged(_where: Where, *, job: str, wanted: Any) -> None:
+        assert wanted.follow
+        terminal.copy(b"[0]<stdout>:step 1")
+        put_job(api, job, phase="Succeeded", conditions=("Created", "Succeeded"))
+
+    monkeypatch.setattr(logs, "logs", logged)
+    asked = {"patience": Patience(wait=True, seconds=0.1, look=False), "logs": True}
+    assert await submitted(api, stored(tmp_path, manifest()), output=output, **asked) == Exit.DONE
+    out, err = capsys.readouterr()
+    if output == "name":
+        assert out == "mpijob.kubeflow.org/train\n"
+    else:
+        placed = {"name": "train", "namespace": "ml"}
+        assert yaml.safe_load(out) == {**manifest(), "metadata": placed}
+    assert "  pods 0 of 1" in err
+    assert "step 1" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "namespace"),
+    [(("-n", "ml"), "ml"), (("--namespace=ml",), "ml"), ((), None)],
+)
+@pytest.mark.parametrize("output", ["text", "yaml", "json"])
+def test_a_dry_run_keeps_the_namespace_that_was_given(
+    words: tuple[str, ...], namespace: str | None, output: str, tmp_path: Path
+) -> None:
+    """`kubectl create -f` would create the job in the namespace of the context."""
+    line = (*SUBMIT, *words, "-o", output)
+    made = yaml.safe_load(typed(*line, "--queue=q", "--", "true").stdout)
+    assert made["metadata"].get("namespace") == namespace
+    file = stored(tmp_path, manifest())
+    made = yaml.safe_load(typed("submit", "-f", file, "--dry-run", *words, "-o", output).stdout)
+    assert made["metadata"].get("namespace") == namespace
 
 
 async def test_a_name_may_be_made_by_the_api_server(
