@@ -194,6 +194,18 @@ def test_a_file_goes_with_no_option_of_a_job(words: str, says: str) -> None:
     assert f"-f FILE describes the whole job, {says}" in said
 
 
+@pytest.mark.parametrize(
+    "words",
+    [("-f", "a.yaml", "-f", "b.yaml"), ("-fa.yaml", "--filename=b.yaml"), ("-f", "-", "-f", "-")],
+)
+def test_one_file_is_taken_and_two_are_refused(words: tuple[str, ...]) -> None:
+    """Kubectl creates what both files have."""
+    done = typed("submit", *words, "--dry-run")
+    assert (done.exit_code, done.stdout) == (Exit.USAGE, "")
+    said = " ".join(done.stderr.replace("│", " ").split())
+    assert "submit creates one job, and there are 2 files: `kubectl create -f" in said
+
+
 def test_without_a_file_three_things_are_needed() -> None:
     done = typed("submit")
     assert done.exit_code == Exit.USAGE

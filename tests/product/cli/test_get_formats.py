@@ -1,5 +1,6 @@
 """`get` with the options that kubectl has: formats of fields, orders, selectors, several names and rows."""
 
+import asyncio
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,9 +15,12 @@ from mpijob_elastic.cli.jobs import formats, rows, show
 from mpijob_elastic.cli.jobs.report import JobReport, QueueReport
 from mpijob_elastic.cli.jobs.show import JobsAsked
 from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
+from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused
+from tests.doubles.api import TinyApi
 from tests.product.cli import worlds
 from tests.product.cli.cluster import serving
+from tests.product.cli.served import NAMESPACE, put_job
 from tests.product.cli.test_show import two_jobs
 
 TRAIN = worlds.at_rest(2)
@@ -310,6 +314,28 @@ async def test_a_job_that_does_not_exist_is_not_watched(tmp_path: Path) -> None:
     async with serving(tmp_path, two_jobs()) as (where, _):
         with pytest.raises(NoSuchJob, match="did you mean train"):
             await rows.watch(where, JobsAsked(jobs=["trian"]))
+
+
+async def test_a_job_that_may_be_missing_has_a_row_once_it_is_there(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async with TinyApi(selects=True) as api:
+        where = Where(kubeconfig=api.kubeconfig, namespace=NAMESPACE)
+        asked = JobsAsked(jobs=["train"], missing_is_fine=True, output="name")
+        watching = asyncio.create_task(rows.watch(where, asked))
+        out = ""
+        async with asyncio.timeout(10):
+            await asyncio.sleep(0.2)
+            assert not watching.done()
+            put_job(api, "other")
+            put_job(api, "train")
+            while not out:
+                out = capsys.readouterr().out
+                await asyncio.sleep(0.05)
+        watching.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await watching
+    assert set(out.splitlines()) == {"mpijob.kubeflow.org/train"}
 
 
 def news(asked: JobsAsked, *steps: dict[str, JobReport | None]) -> list[list[tuple[str, str]]]:
