@@ -96,7 +96,7 @@ def _placed(body: Object, namespace: str | None) -> Object:
     """Return a job with its namespace, so that kubectl creates it there; None if none was given."""
     if namespace is None:
         return body
-    return {**body, "metadata": {"namespace": namespace, **body["metadata"]}}
+    return {**body, "metadata": {**body["metadata"], "namespace": namespace}}
 
 
 def _refuse_uninstalled(working: AtWork, *, is_dry: bool) -> None:

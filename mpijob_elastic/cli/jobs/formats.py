@@ -97,10 +97,12 @@ def sorter(text: str) -> Arrange:
     steps = json_path.path(text)
 
     def arranged(reports: Sequence[JobReport]) -> list[JobReport]:
+        if not reports:
+            return []
         with _refusing("--sort-by"):
             found = [json_path.values(steps, fields(report)) for report in reports]
             is_known = any(found) or bool(json_path.values(steps, example()))
-        if reports and not is_known:
+        if not is_known:
             raise Refused(f"--sort-by: jobs have no field {text}; -o json shows the fields")
         keys = [_order(values[0] if values else None) for values in found]
         order = sorted(range(len(reports)), key=keys.__getitem__)

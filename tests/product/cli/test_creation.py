@@ -261,22 +261,39 @@ async def test_the_log_ends_with_the_end_of_the_job(
     assert asked == [("train", True)]
 
 
+@pytest.mark.parametrize("is_fast", [False, True])
+@pytest.mark.parametrize(("ends", "code"), [("Succeeded", Exit.DONE), ("Failed", Exit.REFUSED)])
 async def test_with_the_log_the_exit_code_is_that_of_the_job(
     api: TinyApi,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
+    is_fast: bool,
+    ends: str,
+    code: Exit,
 ) -> None:
     """Not that of the wait: the job trains too late, or has ended when the wait begins."""
 
+    def end(name: str) -> worlds.Object:
+        over: dict[str, Any] = {"completionTime": worlds.CREATED_TEXT}
+        put_job(api, name, phase=ends, conditions=("Created", ends), **over)
+        return worlds.mpi_job(name=name)
+
+    def created(sent: Any) -> object | None:
+        is_real = sent.method == "POST" and "dryRun" not in sent.query
+        return end("train") if is_real and is_fast else None
+
     async def logged(_where: Where, *, job: str, wanted: Any) -> None:
         assert wanted.follow
-        put_job(api, job, phase="Succeeded", conditions=("Created", "Succeeded"))
+        end(job)
 
+    api.hook = created
     monkeypatch.setattr(logs, "logs", logged)
-    late = Patience(wait=True, seconds=0.1, look=False)
-    assert await submitted(api, stored(tmp_path, manifest()), patience=late, logs=True) == Exit.DONE
-    assert "the change still goes on" in capsys.readouterr().err
+    patience = Patience(wait=True, seconds=0.1, look=False)
+    assert await submitted(api, stored(tmp_path, manifest()), patience=patience, logs=True) == code
+    out, err = capsys.readouterr()
+    assert (f"train has ended: {ends}." in out) == is_fast
+    assert ("the change still goes on" in err) != is_fast
 
 
 @pytest.mark.parametrize("output", ["name", "json", "yaml"])
@@ -319,7 +336,7 @@ def test_a_dry_run_keeps_the_namespace_that_was_given(
     line = (*SUBMIT, *words, "-o", output)
     made = yaml.safe_load(typed(*line, "--queue=q", "--", "true").stdout)
     assert made["metadata"].get("namespace") == namespace
-    file = stored(tmp_path, manifest())
+    file = stored(tmp_path, manifest(namespace=None))
     made = yaml.safe_load(typed("submit", "-f", file, "--dry-run", *words, "-o", output).stdout)
     assert made["metadata"].get("namespace") == namespace
 

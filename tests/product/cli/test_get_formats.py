@@ -108,6 +108,7 @@ def test_jobs_are_sorted_by_a_field_and_those_without_come_first(
         ".workers[*].size",
         ".workers[?(@.index>90)].size",
         ".slices.a.b",
+        ".queue.place.of",
     ],
 )
 def test_a_field_that_reports_lack_is_refused_unless_there_are_no_jobs(path: str) -> None:
