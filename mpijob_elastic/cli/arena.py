@@ -10,7 +10,7 @@ charts/etjob/templates/etjob.yaml and charts/mpijob/templates/mpijob.yaml.
 
 import re
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -309,6 +309,16 @@ def _with_dry_run(args: list[str]) -> list[str]:
     return [*words, *args[end:]]
 
 
+def _refuse_files(ctx: Any, files: Sequence[str]) -> None:
+    """Raise click's UsageError for more than one file."""
+    if len(files) > 1:
+        all_files = " ".join(f"-f {file}" for file in files)
+        ctx.fail(
+            f"submit creates one job, and there are {len(files)} files: `kubectl create "
+            f"{all_files}` creates all that they have, elastic jobs too"
+        )
+
+
 def _refuse_halves(ctx: Any) -> None:
     """Raise click's UsageError for a file beside options of a job, and for too few of them."""
     given = {
@@ -316,7 +326,8 @@ def _refuse_halves(ctx: Any) -> None:
         for name in ctx.params
         if getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE"
     }
-    if ctx.params.get("filename"):
+    if files := ctx.params.get("filename"):
+        _refuse_files(ctx, files)
         if more := sorted(given - _BESIDE_A_FILE):
             words = ", ".join(_NEEDED.get(name, f"--{name.replace('_', '-')}") for name in more)
             ctx.fail(f"-f FILE describes the whole job, so write {words} into the file")

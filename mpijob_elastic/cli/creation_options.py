@@ -15,11 +15,20 @@ WaitForTraining = Annotated[
     bool, typer.Option("--wait", help="Wait until a rank runs in each worker.")
 ]
 FollowLog = Annotated[
-    bool, typer.Option("--logs", help="Follow the launcher's log until the job ends.")
+    bool,
+    typer.Option(
+        "--logs",
+        help="Follow the launcher's log until the job ends. The exit code is then that of the job.",
+    ),
 ]
 JobOutput = Annotated[
     Literal["text", "yaml", "json", "name"],
-    typer.Option("--output", "-o", help="What to print about the job."),
+    typer.Option(
+        "--output",
+        "-o",
+        help="What to print about the job. Unless it is text, --wait and --logs print to standard "
+        "error.",
+    ),
 ]
 
 

@@ -10,6 +10,7 @@ from mpijob_elastic import names
 from mpijob_elastic.cli import complete
 from mpijob_elastic.model import phrases
 from mpijob_elastic.telemetry import LogFormat, LogLevel
+from mpijob_elastic.telemetry.terminal import say
 
 Pairs = list[str] | None
 
@@ -63,14 +64,33 @@ def seconds(text: str) -> float:
 
 
 def pairs(given: Pairs, between: str, option: str) -> dict[str, str]:
-    """Return the parts before and after `between` of each text. Raises typer.BadParameter."""
-    found = [text.partition(between) for text in given or ()]
+    """Return the parts before and after `between` of each text, the last of those that begin alike.
+
+    Warns of what is lost by that. Raises typer.BadParameter.
+    """
+    found = grouped(given, between, option)
+    for key, values in found.items():
+        if len(values) > 1:
+            text = f"Warning: {option} {key} is given with more than one value; the last counts"
+            say(text, err=True)
+    return {key: values[-1] for key, values in found.items()}
+
+
+def grouped(given: Pairs, between: str, option: str) -> dict[str, list[str]]:
+    """Return what stands behind `between` in the texts, by what stands before it.
+
+    What is given twice is there once. Raises typer.BadParameter.
+    """
+    found = [text.partition(between) for text in dict.fromkeys(given or ())]
     if not all(left and mark for left, mark, _ in found):
         raise typer.BadParameter(
             f"{' '.join(given or ())}: each needs a {between} between its two parts",
             param_hint=option,
         )
-    return {left: right for left, _, right in found}
+    values = dict[str, list[str]]()
+    for left, _, right in found:
+        values.setdefault(left, []).append(right)
+    return values
 
 
 def worker_argument(text: str) -> ArgumentInfo:

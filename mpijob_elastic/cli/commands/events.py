@@ -12,11 +12,12 @@ from mpijob_elastic.cli.target import Where
 _TYPES = ("normal", "warning")
 
 
-def _types(text: str) -> str:
-    """Return types of Events that there are. Raises typer.BadParameter."""
-    if wrong := [one for one in text.split(",") if one.lower() not in _TYPES]:
+def _types(texts: list[str] | None) -> list[str]:
+    """Return types of Events that there are, all without a type. Raises typer.BadParameter."""
+    types = ",".join(texts or ("Normal", "Warning")).split(",")
+    if wrong := [one for one in types if one.lower() not in _TYPES]:
         raise typer.BadParameter(f"{', '.join(wrong)}: the types are Normal and Warning")
-    return text
+    return types
 
 
 @cluster_command()
@@ -27,11 +28,14 @@ async def events(
         bool, typer.Option("--watch", "-w", help="Print new Events, too, until Ctrl-C.")
     ] = False,
     types: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
-            metavar="TYPE,...", callback=_types, help="Only Warning, or only Normal Events."
+            metavar="TYPE,...",
+            callback=_types,
+            help="Only Warning, or only Normal Events; repeatable.",
+            show_default=False,
         ),
-    ] = "Normal,Warning",
+    ] = None,
     no_headers: NoHeaders = False,
     where: Where,
     output: Annotated[Output, typer.Option("--output", "-o", help="Output format.")] = "table",
@@ -54,6 +58,6 @@ async def events(
     if watch and output != "table":
         raise typer.BadParameter("new Events are rows of a table", param_hint="--watch")
     asked = work.job_events.EventsAsked(
-        types=types.split(","), output=output, headers=not no_headers, watch=watch
+        types=types or (), output=output, headers=not no_headers, watch=watch
     )
     await work.job_events.events(where, job, asked)

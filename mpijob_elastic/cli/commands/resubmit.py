@@ -23,7 +23,9 @@ async def resubmit(
             help="Name of the new job. Default: the same with the next number.", show_default=False
         ),
     ] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the job; create none.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the job, with its namespace; create none.")
+    ] = False,
     wait: WaitForTraining = False,
     timeout: Timeout = "10m",
     look: Look = True,
@@ -44,8 +46,9 @@ async def resubmit(
     A job that KubeQueue released waits in KubeQueue again, if it still has KubeQueue's annotation.
 
     Exit codes: 0 done; 1 refused, for example because the job has not ended, no such job, or no
-    right, or with --logs the job failed; 2 wrong usage; 3 finished differently (with --wait, the
-    job has ended); 4 still going at the timeout, or no answer from the API server; 130 Ctrl-C.
+    right, or with --logs the job failed; 2 wrong usage; 3 finished differently (with --wait alone,
+    the job has ended); 4 still going at the timeout of --wait alone, or no answer from the API
+    server; 130 Ctrl-C.
     """
     asked = creation(
         "client" if dry_run else "none", output, wait=wait, timeout=timeout, look=look, logs=logs

@@ -10,7 +10,7 @@ from mpijob_elastic.cli.arena import SubmitCommand
 from mpijob_elastic.cli.cluster_command import cluster_command
 from mpijob_elastic.cli.creation_options import FollowLog, JobOutput, WaitForTraining, creation
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.options import Pairs, pairs
+from mpijob_elastic.cli.options import Pairs, grouped, pairs
 from mpijob_elastic.cli.scaling_options import Look, Timeout
 from mpijob_elastic.cli.target import Where
 
@@ -29,7 +29,7 @@ async def submit(
         typer.Argument(help="The launcher's command, after --.", show_default=False),
     ] = None,
     filename: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
             "--filename",
             "-f",
@@ -37,7 +37,7 @@ async def submit(
             help="Create the MPIJob of this file, or of - for standard input, instead.",
             show_default=False,
         ),
-    ] = "",
+    ] = None,
     name: Annotated[str, typer.Option(help="Name of the job.", show_default=False)] = "",
     image: Annotated[
         str, typer.Option(help="Image of the launcher and the workers.", show_default=False)
@@ -219,8 +219,8 @@ async def submit(
     docs/arena.md lists them.
 
     Exit codes: 0 done; 1 refused, for example because the name exists, or no right, or with --logs
-    the job failed; 2 wrong usage; 3 finished differently (with --wait, the job has ended); 4 still
-    going at the timeout, or no answer from the API server; 130 Ctrl-C.
+    the job failed; 2 wrong usage; 3 finished differently (with --wait alone, the job has ended);
+    4 still going at the timeout of --wait alone, or no answer from the API server; 130 Ctrl-C.
     """
     asked = creation(
         _dry_run(client=dry_run, server=server_dry_run),
@@ -231,7 +231,8 @@ async def submit(
         logs=logs,
     )
     if filename:
-        return await work.submit.submit_file(where, filename, asked)
+        [file] = filename
+        return await work.submit.submit_file(where, file, asked)
     words = work.submit.Words(
         name=name,
         image=image,
@@ -244,7 +245,7 @@ async def submit(
         cpu=cpu,
         memory=memory,
         env=pairs(env, "=", "--env"),
-        data=pairs(data, ":", "--data"),
+        data=grouped(data, ":", "--data"),
         working_dir=working_dir,
         np=np,
         driver=driver,
@@ -288,6 +289,6 @@ def _parsed(
 ) -> tuple[Found, ...]:
     """Return each text parsed. Raises typer.BadParameter for what `parse` refuses."""
     try:
-        return tuple(parse(text) for text in given or ())
+        return tuple(parse(text) for text in dict.fromkeys(given or ()))
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint=option) from None

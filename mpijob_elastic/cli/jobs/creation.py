@@ -1,7 +1,9 @@
 """Create jobs: as a dry run or for good, and then wait for the training or follow the log."""
 
+import sys
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -61,7 +63,7 @@ async def create(where: Where, body: Object, asked: Creation) -> Exit:
     `errors.KubeError`.
     """
     if asked.dry_run == "client":
-        _print(body, asked, "")
+        _print(_placed(body, where.namespace), asked, "")
         return Exit.DONE
     async with reached(where) as (client, namespace):
         assert namespace is not None
@@ -70,15 +72,31 @@ async def create(where: Where, body: Object, asked: Creation) -> Exit:
         _refuse_uninstalled(working, is_dry=is_dry)
         name = await _create(client, namespace, body, dry_run=asked.dry_run == "server")
         shown = {**body, "metadata": {**body["metadata"], "name": name}}
-        _print(shown, asked, f"{name} -n {namespace}", leads=not working.trouble)
+        here = f"{name} -n {namespace}"
+        _print(_placed(shown, namespace), asked, here, leads=not working.trouble)
         if is_dry:
             return Exit.DONE
         end = Exit.DONE
         if asked.patience:
-            end = await _wait_for_training(client, namespace, name, working, asked.patience)
+            with _beside(asked):
+                end = await _wait_for_training(client, namespace, name, working, asked.patience)
     if not asked.logs:
         return end
-    return max(end, await _follow_log(where, name))
+    # The log goes on to the end of the job, so what the wait has seen counts no more.
+    with _beside(asked):
+        return await _follow_log(where, name)
+
+
+def _beside(asked: Creation) -> AbstractContextManager[object]:
+    """Send what is said about a created job past the programs that read it on standard output."""
+    return nullcontext() if asked.output == "text" else redirect_stdout(sys.stderr)
+
+
+def _placed(body: Object, namespace: str | None) -> Object:
+    """Return a job with its namespace, so that kubectl creates it there; None if none was given."""
+    if namespace is None:
+        return body
+    return {**body, "metadata": {**body["metadata"], "namespace": namespace}}
 
 
 def _refuse_uninstalled(working: AtWork, *, is_dry: bool) -> None:

@@ -6,9 +6,12 @@ refused: to print nothing for `.spec` would look like an answer.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from types import UnionType
+from typing import Any, get_args, get_origin
 
 import msgspec
 
@@ -36,6 +39,8 @@ def _absent(says: str, *paths: str) -> dict[str, str]:
     return {path.rpartition(".")[2]: says.format(path) for path in paths}
 
 
+# The fields of a report that stand in its metadata, too, with their names there.
+_METADATA = {"name": "name", "namespace": "namespace", "created": "creationTimestamp"}
 _NOT_OF_A_JOB = _absent(_OF_THE_MPIJOB, ".apiVersion", ".kind", ".spec", ".status")
 _NOT_OF_A_LIST = _absent(_OF_ITEMS, ".apiVersion", ".kind", ".metadata", ".spec", ".status")
 _NOT_OF_METADATA = _absent(
@@ -60,6 +65,13 @@ _NOT_OF_METADATA = _absent(
 )
 
 
+class _AnyField(defaultdict[str, Any]):
+    """The example of an object whose names the cluster chooses: it has each field."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
 def writer(output: str) -> Write:
     """Return what writes `jsonpath=TEMPLATE` or `custom-columns=SPEC`.
 
@@ -79,16 +91,19 @@ def writer(output: str) -> Write:
 def sorter(text: str) -> Arrange:
     """Return what sorts jobs by a field; jobs without the field come first.
 
-    Raises ValueError if the text is no path. The sorter raises Refused if no job has the field, or
-    if a job does not have what the path wants, such as an element of a list.
+    Raises ValueError if the text is no path. The sorter raises Refused if jobs have no such field
+    at all, or if a job does not have what the path wants, such as an element of a list.
     """
     steps = json_path.path(text)
 
     def arranged(reports: Sequence[JobReport]) -> list[JobReport]:
+        if not reports:
+            return []
         with _refusing("--sort-by"):
             found = [json_path.values(steps, fields(report)) for report in reports]
-        if reports and not any(found):
-            raise Refused(f"--sort-by: no job has a field {text}; -o json shows the fields")
+            is_known = any(found) or bool(json_path.values(steps, example()))
+        if not is_known:
+            raise Refused(f"--sort-by: jobs have no field {text}; -o json shows the fields")
         keys = [_order(values[0] if values else None) for values in found]
         order = sorted(range(len(reports)), key=keys.__getitem__)
         return [reports[index] for index in order]
@@ -98,14 +113,37 @@ def sorter(text: str) -> Arrange:
 
 def fields(report: JobReport) -> dict[str, Any]:
     """Return what a path finds in a job."""
-    metadata = {
-        "name": report.name,
-        "namespace": report.namespace,
-        "creationTimestamp": report.created,
-    }
-    found: dict[str, Any] = msgspec.to_builtins(report)
-    found["metadata"] = PartOfObject(msgspec.to_builtins(metadata), _NOT_OF_METADATA)
-    return PartOfObject(found, _NOT_OF_A_JOB)
+    return _with_metadata(msgspec.to_builtins(report))
+
+
+def example() -> dict[str, Any]:
+    """Return a job with all fields that jobs may have, by which a path is known without such a job.
+
+    Its texts, numbers and times are "".
+    """
+    found: dict[str, Any] = _example(JobReport)
+    return _with_metadata(found)
+
+
+def _with_metadata(found: Mapping[str, Any]) -> dict[str, Any]:
+    metadata = {to: found[name] for name, to in _METADATA.items()}
+    whole = {**found, "metadata": PartOfObject(metadata, _NOT_OF_METADATA)}
+    return PartOfObject(whole, _NOT_OF_A_JOB)
+
+
+def _example(kind: Any) -> Any:
+    """Return an example of a type that a report has: of its first alternative, without null."""
+    outer, inner = get_origin(kind), get_args(kind)
+    if outer is UnionType:
+        return _example(inner[0])
+    if outer is list:
+        return json_path.AnyElement([_example(inner[0])])
+    if outer is dict:
+        return _AnyField(partial(_example, inner[1]))
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        parts = msgspec.structs.fields(kind)
+        return {part.encode_name: _example(part.type) for part in parts}
+    return ""
 
 
 @contextmanager

@@ -47,6 +47,10 @@ class PartOfObject(dict[str, Any]):
         self.absent = absent
 
 
+class AnyElement(list[Any]):
+    """The example of an element: each index, slice and filter of a path finds it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class PathText:
     """Text of a template that is printed as it is."""
@@ -250,7 +254,7 @@ class _Reader:
         if text == "*":
             return _each
         if quoted := _STRING.fullmatch(text):
-            return _field(_unescaped(quoted[1] if quoted[1] is not None else quoted[2]))
+            return _quoted_field(quoted[1] if quoted[1] is not None else quoted[2])
         if text and (bounds := _SLICE.fullmatch(text)):
             return _sliced(bounds)
         raise self._wrong(f"[{text}] is no index, no slice, no name in quotes and no filter")
@@ -332,9 +336,31 @@ def _operand(text: str) -> JsonPath | Sequence[Any]:
 
 def _field(name: str) -> PathStep:
     def step(found: list[Any]) -> list[Any]:
-        return [value[name] for value in found if _has(value, name)]
+        return [one for value in found for one in _whole(value, name)]
 
     return step
+
+
+def _quoted_field(text: str) -> PathStep:
+    """Return the step of a name in quotes, which kubectl reads as a path: 'metadata.name'.
+
+    Where a field has the whole name, dots in the name need no backslash.
+    """
+    name = _unescaped(text)
+    try:
+        parts = path(text)
+    except ValueError:
+        return _field(name)
+
+    def step(found: list[Any]) -> list[Any]:
+        return [one for value in found for one in _whole(value, name) or values(parts, value)]
+
+    return step
+
+
+def _whole(value: Any, name: str) -> list[Any]:
+    """Return the field with this name in a list; an empty one for an absent field."""
+    return [value[name]] if _has(value, name) else []
 
 
 def _has(value: Any, name: str) -> bool:
@@ -386,6 +412,8 @@ def _sliced(bounds: re.Match[str]) -> PathStep:
 
 def _slice(value: list[Any], first: int | None, end: int | None) -> list[Any]:
     """Return a part of a list; bounds below 0 count from its end. Raises ValueError beyond it."""
+    if isinstance(value, AnyElement):
+        return value
     size = len(value)
     start = _from_start(first or 0, size)
     stop = size if end is None else _from_start(end, size)
@@ -411,6 +439,8 @@ def _indexed(index: int) -> PathStep:
 
 
 def _at(value: list[Any], index: int) -> Any:
+    if isinstance(value, AnyElement):
+        return value[0]
     if not -len(value) <= index < len(value):
         raise ValueError(f"array index out of bounds: index {index}, length {len(value)}")
     return value[index]
@@ -425,10 +455,8 @@ def _lists(found: list[Any]) -> list[list[Any]]:
 
 
 def _existing(steps: JsonPath) -> PathStep:
-    def step(found: list[Any]) -> list[Any]:
-        return [one for value in _lists(found) for one in value if values(steps, one)]
-
-    return step
+    # A report has null where other objects lack the field.
+    return _filtered(lambda one: any(value is not None for value in values(steps, one)))
 
 
 def _compared(left: JsonPath, sign: str, right: JsonPath | Sequence[Any]) -> PathStep:
@@ -439,10 +467,18 @@ def _compared(left: JsonPath, sign: str, right: JsonPath | Sequence[Any]) -> Pat
             raise ValueError("a filter compares one value with one value")
         return bool(lefts) and bool(rights) and _holds(lefts[0], sign, rights[0])
 
+    return _filtered(passes)
+
+
+def _filtered(passes: Callable[[Any], bool]) -> PathStep:
     def step(found: list[Any]) -> list[Any]:
-        return [one for value in _lists(found) for one in value if passes(one)]
+        return [one for value in _lists(found) for one in _passing(value, passes)]
 
     return step
+
+
+def _passing(value: list[Any], passes: Callable[[Any], bool]) -> list[Any]:
+    return value if isinstance(value, AnyElement) else list(filter(passes, value))
 
 
 def _kind(value: Any) -> type:

@@ -11,7 +11,7 @@ from typing import Any
 Object = dict[str, Any]
 
 LAUNCHER, WORKER = "launcher", "worker"
-_SHM = "shm"
+_SHM, _SHM_PATH = "shm", "/dev/shm"  # noqa: S108
 _RDMA = {"rdma/hca": "1"}
 _TOLERATION = re.compile(
     r"(?P<key>[^=:,]*)=(?P<value>[^=:,]*)"
@@ -65,6 +65,12 @@ def toleration(text: str) -> dict[str, str]:
     if given["operator"] == "Exists" and "value" in given:
         raise ValueError(f"{text}: Exists goes with no value; write Equal, or leave out the value")
     return given
+
+
+def paths(words: PodWords) -> list[str]:
+    """Return each path at which a volume is mounted in the workers."""
+    shared = [_SHM_PATH] if words.shm_size else []
+    return [*(in_pod for _, in_pod in words.data_dirs), *shared]
 
 
 def on_job(metadata: Object, words: PodWords) -> None:
@@ -133,7 +139,7 @@ def _mount(spec: Object, container: Object, paths: Sequence[tuple[str, str]]) ->
 def _mount_memory(spec: Object, container: Object, size: str) -> None:
     memory = {"medium": "Memory", "sizeLimit": size}
     spec.setdefault("volumes", []).append({"name": _SHM, "emptyDir": memory})
-    container.setdefault("volumeMounts", []).append({"name": _SHM, "mountPath": "/dev/shm"})  # noqa: S108
+    container.setdefault("volumeMounts", []).append({"name": _SHM, "mountPath": _SHM_PATH})
 
 
 def _add(parent: Object, key: str, pairs: Mapping[str, str]) -> None:

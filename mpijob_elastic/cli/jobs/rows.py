@@ -35,7 +35,8 @@ async def watch(where: Where, asked: JobsAsked) -> Exit:
         job = asked.jobs[0] if asked.single else None
         selection = Selection(namespace=namespace, job=job, labels=asked.labels)
         with_role = await check_reading(client, selection)
-        await _refuse_missing(client, namespace, asked.jobs)
+        if not asked.missing_is_fine:
+            await _refuse_missing(client, namespace, asked.jobs)
         working = await at_work.check(client, now=time.time())
         show.warn(where, working)
         changed, printer = ChangedRows(asked), RowPrinter(asked, namespaces=where.all_namespaces)

@@ -67,6 +67,8 @@ class SeenJob(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     #: PriorityClass of the workers, "" for none.
     priority: str
+    #: The MPIJob describes its workers; without them a size would be all that it says of them.
+    has_workers: bool
     #: See `MPIJob.resized_at`.
     resized_at: float
 
@@ -332,6 +334,7 @@ def read_job(raw: bytes) -> SeenJob:
         facts=facts,
         state=_job_state(job, facts),
         priority=job.pod(names.ROLE_WORKER).priority_class_name or "",
+        has_workers=job.describes(names.ROLE_WORKER),
         resized_at=job.resized_at,
     )
 

@@ -1,8 +1,10 @@
 """`submit`: make an MPIJob v1 from options named as those of `arena submit etjob`."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, Literal
 
 from mpijob_elastic import capabilities, names
@@ -56,8 +58,8 @@ class Words:
     cpu: str = ""
     memory: str = ""
     env: Mapping[str, str]
-    #: The path at which each volume claim is mounted, by the claim's name.
-    data: Mapping[str, str]
+    #: The paths at which each volume claim is mounted, by the claim's name.
+    data: Mapping[str, Sequence[str]]
     working_dir: str = ""
     np: int | None = None
     driver: DriverName = "horovod"
@@ -186,6 +188,7 @@ def check(words: Words) -> None:
         )
     for amount in _amounts(words):
         _check_amount(amount)
+    _refuse_one_path(words)
     size, low, high = words.workers, words.min_workers, words.max_workers
     if low and high and low > high:
         raise Refused(f"--min-workers is {low}, which is above --max-workers {high}")
@@ -193,6 +196,16 @@ def check(words: Words) -> None:
         raise Refused(f"--workers is {size}, which is below --min-workers {low}")
     if high and size > high:
         raise Refused(f"--workers is {size}, which is above --max-workers {high}")
+
+
+def _refuse_one_path(words: Words) -> None:
+    """Raise Refused for two volumes at one path, with which the API server takes no pod."""
+    paths = Counter(chain(*words.data.values(), pod_fields.paths(words.pods)))
+    if twice := [path for path, times in paths.items() if times > 1]:
+        raise Refused(
+            f"two volumes would be mounted at {twice[0]}; give each its own path by --data "
+            "CLAIM:PATH or --data-dir HOST-PATH:PATH"
+        )
 
 
 def _as_object_name(name: str) -> str:
@@ -342,12 +355,11 @@ def _template(words: Words, role: str) -> Object:
     container["env"] = [{"name": name, "value": value} for name, value in env.items()]
     spec: Object = {"containers": [container]}
     if words.data:
-        volumes = {claim: f"data-{number}" for number, claim in enumerate(words.data)}
-        container["volumeMounts"] = [
-            {"name": volumes[claim], "mountPath": path} for claim, path in words.data.items()
-        ]
-        claims = ((name, {"claimName": claim}) for claim, name in volumes.items())
-        spec["volumes"] = [{"name": name, "persistentVolumeClaim": claim} for name, claim in claims]
+        spec["volumes"], container["volumeMounts"] = [], []
+    for number, (claim, paths) in enumerate(words.data.items()):
+        name = f"data-{number}"
+        spec["volumes"].append({"name": name, "persistentVolumeClaim": {"claimName": claim}})
+        container["volumeMounts"] += [{"name": name, "mountPath": path} for path in paths]
     if words.priority:
         spec["priorityClassName"] = words.priority
     return {"spec": spec}

@@ -217,6 +217,8 @@ def refuse_unless_ours(snapshot: Snapshot, *, elastic: bool) -> JobState:
         (
             f"{view.name} has ended ({snapshot.job.state}); create it again to run it again"
         ): view.facts.finished,
+        # With a size alone, the role would have no template, and the operator fails the job.
+        f"{view.name} has no role Worker, so it has no size": not snapshot.job.has_workers,
         f"{view.name} does not say its size: Worker.replicas is missing": not view.facts.size_known,
         f"{view.name} is not elastic, so it runs as it is to its end; {explains}": not elastic,
     }

@@ -17,6 +17,7 @@ from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused, webhook_call
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import LEASES, MPI_JOBS
+from mpijob_elastic.telemetry import terminal
 from tests.doubles.api import TinyApi, refused
 from tests.product.cli import worlds
 from tests.product.cli.served import put_job
@@ -193,6 +194,18 @@ def test_a_file_goes_with_no_option_of_a_job(words: str, says: str) -> None:
     assert f"-f FILE describes the whole job, {says}" in said
 
 
+@pytest.mark.parametrize(
+    "words",
+    [("-f", "a.yaml", "-f", "b.yaml"), ("-fa.yaml", "--filename=b.yaml"), ("-f", "-", "-f", "-")],
+)
+def test_one_file_is_taken_and_two_are_refused(words: tuple[str, ...]) -> None:
+    """Kubectl creates what both files have."""
+    done = typed("submit", *words, "--dry-run")
+    assert (done.exit_code, done.stdout) == (Exit.USAGE, "")
+    said = " ".join(done.stderr.replace("│", " ").split())
+    assert "submit creates one job, and there are 2 files: `kubectl create -f" in said
+
+
 def test_without_a_file_three_things_are_needed() -> None:
     done = typed("submit")
     assert done.exit_code == Exit.USAGE
@@ -246,6 +259,86 @@ async def test_the_log_ends_with_the_end_of_the_job(
     monkeypatch.setattr(logs, "logs", logged)
     assert await submitted(api, stored(tmp_path, manifest()), logs=True) == code
     assert asked == [("train", True)]
+
+
+@pytest.mark.parametrize("is_fast", [False, True])
+@pytest.mark.parametrize(("ends", "code"), [("Succeeded", Exit.DONE), ("Failed", Exit.REFUSED)])
+async def test_with_the_log_the_exit_code_is_that_of_the_job(
+    api: TinyApi,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    is_fast: bool,
+    ends: str,
+    code: Exit,
+) -> None:
+    """Not that of the wait: the job trains too late, or has ended when the wait begins."""
+
+    def end(name: str) -> worlds.Object:
+        over: dict[str, Any] = {"completionTime": worlds.CREATED_TEXT}
+        put_job(api, name, phase=ends, conditions=("Created", ends), **over)
+        return worlds.mpi_job(name=name)
+
+    def created(sent: Any) -> object | None:
+        is_real = sent.method == "POST" and "dryRun" not in sent.query
+        return end("train") if is_real and is_fast else None
+
+    async def logged(_where: Where, *, job: str, wanted: Any) -> None:
+        assert wanted.follow
+        end(job)
+
+    api.hook = created
+    monkeypatch.setattr(logs, "logs", logged)
+    patience = Patience(wait=True, seconds=0.1, look=False)
+    assert await submitted(api, stored(tmp_path, manifest()), patience=patience, logs=True) == code
+    out, err = capsys.readouterr()
+    assert (f"train has ended: {ends}." in out) == is_fast
+    assert ("the change still goes on" in err) != is_fast
+
+
+@pytest.mark.parametrize("output", ["name", "json", "yaml"])
+async def test_what_programs_read_is_the_job_alone(
+    api: TinyApi,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    output: str,
+) -> None:
+    """The steps of the wait, its end and the log are for people, on standard error."""
+
+    async def logged(_where: Where, *, job: str, wanted: Any) -> None:
+        assert wanted.follow
+        terminal.copy(b"[0]<stdout>:step 1")
+        put_job(api, job, phase="Succeeded", conditions=("Created", "Succeeded"))
+
+    monkeypatch.setattr(logs, "logs", logged)
+    asked = {"patience": Patience(wait=True, seconds=0.1, look=False), "logs": True}
+    assert await submitted(api, stored(tmp_path, manifest()), output=output, **asked) == Exit.DONE
+    out, err = capsys.readouterr()
+    if output == "name":
+        assert out == "mpijob.kubeflow.org/train\n"
+    else:
+        placed = {"name": "train", "namespace": "ml"}
+        assert yaml.safe_load(out) == {**manifest(), "metadata": placed}
+    assert "  pods 0 of 1" in err
+    assert "step 1" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "namespace"),
+    [(("-n", "ml"), "ml"), (("--namespace=ml",), "ml"), ((), None)],
+)
+@pytest.mark.parametrize("output", ["text", "yaml", "json"])
+def test_a_dry_run_keeps_the_namespace_that_was_given(
+    words: tuple[str, ...], namespace: str | None, output: str, tmp_path: Path
+) -> None:
+    """`kubectl create -f` would create the job in the namespace of the context."""
+    line = (*SUBMIT, *words, "-o", output)
+    made = yaml.safe_load(typed(*line, "--queue=q", "--", "true").stdout)
+    assert made["metadata"].get("namespace") == namespace
+    file = stored(tmp_path, manifest(namespace=None))
+    made = yaml.safe_load(typed("submit", "-f", file, "--dry-run", *words, "-o", output).stdout)
+    assert made["metadata"].get("namespace") == namespace
 
 
 async def test_a_name_may_be_made_by_the_api_server(

@@ -1,5 +1,6 @@
 """`get` with the options that kubectl has: formats of fields, orders, selectors, several names and rows."""
 
+import asyncio
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,12 +12,15 @@ from msgspec.structs import replace
 
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import formats, rows, show
-from mpijob_elastic.cli.jobs.report import JobReport
+from mpijob_elastic.cli.jobs.report import JobReport, QueueReport
 from mpijob_elastic.cli.jobs.show import JobsAsked
 from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
+from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused
+from tests.doubles.api import TinyApi
 from tests.product.cli import worlds
 from tests.product.cli.cluster import serving
+from tests.product.cli.served import NAMESPACE, put_job
 from tests.product.cli.test_show import two_jobs
 
 TRAIN = worlds.at_rest(2)
@@ -39,6 +43,10 @@ NINE = replace(TRAIN, name="eval-9", gpus=16)
             "custom-columns=NAME:.name,MIN:.minReplicas",
             "NAME      MIN\ntrain     <none>\neval-10   2\n",
         ),
+        ("jsonpath={.items[?(@.queue)].name}{.items[?(@.lastScale)].name}", ""),
+        ("jsonpath={.items[?(@.minReplicas)].name}", "eval-10"),
+        ("jsonpath={.items[*]['metadata.name', 'state']}", "train eval-10 Running Running"),
+        ("jsonpath={.items[*]['launcher.phase']}", "Running Running"),
         ("custom-columns=N:metadata.name,HOSTS:{.hosts[*]}", None),
         ("custom-columns=N:.name,X:.nothing", "N         X\ntrain     <none>\neval-10   <none>\n"),
     ],
@@ -88,10 +96,65 @@ def test_jobs_are_sorted_by_a_field_and_those_without_come_first(
     assert [report.name for report in formats.sorter(path)(reports)] == order
 
 
-def test_a_field_that_no_job_has_is_refused_unless_there_are_no_jobs() -> None:
-    with pytest.raises(Refused, match=r"no job has a field \.gpu;"):
-        formats.sorter(".gpu")([TRAIN, EVAL])
-    assert formats.sorter(".gpu")([]) == []
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".gpu",
+        ".queue.rank",
+        ".etaSeconds",
+        ".progress.steps",
+        ".name.first",
+        ".metadata.owner",
+        ".workers[*].size",
+        ".workers[?(@.index>90)].size",
+        ".slices.a.b",
+        ".queue.place.of",
+    ],
+)
+def test_a_field_that_reports_lack_is_refused_unless_there_are_no_jobs(path: str) -> None:
+    with pytest.raises(Refused, match=re.escape(f"jobs have no field {path};")):
+        formats.sorter(path)([TRAIN, EVAL])
+    assert formats.sorter(path)([]) == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".queue",
+        ".queue.place",
+        "{.queue.name}",
+        ".progress.step",
+        ".progress.secondsLeft",
+        ".goodput.allocated",
+        ".lastScale.at",
+        ".ended",
+        ".launcher.created",
+        ".slices",
+        ".slices['nvidia.com/mig-1g.5gb']",
+        ".slices.x",
+        ".parked[*]",
+        ".execNames[*]",
+        ".workers[?(@.index>90)].draining.until",
+        ".workers[?(@.draining)].draining.since",
+        "..place",
+        "['queue.place']",
+    ],
+)
+def test_an_order_by_a_field_that_no_job_has_now_is_that_of_the_jobs(path: str) -> None:
+    """A line with `--sort-by .queue.place` stays right while no queue holds a job."""
+    reports = [replace(one, exec_names=None) for one in (TRAIN, EVAL, NINE)]
+    assert formats.sorter(path)(reports) == reports
+
+
+def test_jobs_without_the_field_come_before_those_with_it() -> None:
+    reports = [
+        replace(TRAIN, queue=QueueReport(name="q", workload="b", place=2)),
+        EVAL,
+        replace(NINE, queue=QueueReport(name="q", workload="a", place=1)),
+        replace(NINE, name="free", queue=QueueReport(name="q")),
+    ]
+    names = [one.name for one in formats.sorter(".queue.place")(reports)]
+    assert names == ["eval-10", "free", "eval-9", "train"]
 
 
 @pytest.mark.parametrize(
@@ -252,6 +315,28 @@ async def test_a_job_that_does_not_exist_is_not_watched(tmp_path: Path) -> None:
     async with serving(tmp_path, two_jobs()) as (where, _):
         with pytest.raises(NoSuchJob, match="did you mean train"):
             await rows.watch(where, JobsAsked(jobs=["trian"]))
+
+
+async def test_a_job_that_may_be_missing_has_a_row_once_it_is_there(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async with TinyApi(selects=True) as api:
+        where = Where(kubeconfig=api.kubeconfig, namespace=NAMESPACE)
+        asked = JobsAsked(jobs=["train"], missing_is_fine=True, output="name")
+        watching = asyncio.create_task(rows.watch(where, asked))
+        out = ""
+        async with asyncio.timeout(10):
+            await asyncio.sleep(0.2)
+            assert not watching.done()
+            put_job(api, "other")
+            put_job(api, "train")
+            while not out:
+                out = capsys.readouterr().out
+                await asyncio.sleep(0.05)
+        watching.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await watching
+    assert set(out.splitlines()) == {"mpijob.kubeflow.org/train"}
 
 
 def news(asked: JobsAsked, *steps: dict[str, JobReport | None]) -> list[list[tuple[str, str]]]:

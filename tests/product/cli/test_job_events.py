@@ -9,12 +9,15 @@ import pytest
 from aiohttp import web
 
 from mpijob_elastic.cli.dashboard.streams import owner
+from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import job_events
 from mpijob_elastic.cli.jobs.dependencies import Event, read_event
 from mpijob_elastic.cli.jobs.job_events import EventOwner, EventPrinter, EventsAsked, chosen, is_of
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
+from mpijob_elastic.cli.target import Where
 from tests.product.cli import worlds
 from tests.product.cli.cluster import Answers, serving
+from tests.product.cli.test_commands import typed
 
 
 def shown_job() -> Snapshot:
@@ -141,3 +144,29 @@ async def test_events_are_a_table_or_items(
         assert [item["reason"] for item in items] == ["A", "B"]
         await job_events.events(where, "train", EventsAsked(types=["Warning"]))
         assert capsys.readouterr() == ("", "No events found in default namespace.\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "types"),
+    [
+        ((), ["Normal", "Warning"]),
+        (("--types=Warning",), ["Warning"]),
+        (("--types", "Normal", "--types", "warning"), ["Normal", "warning"]),
+        (("--types=Normal,Warning",), ["Normal", "Warning"]),
+    ],
+)
+def test_types_of_events_are_given_together_or_one_by_one(
+    words: tuple[str, ...], types: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with kubectl, none is lost."""
+    given = list[EventsAsked]()
+
+    async def kept(_where: Where, _job: str, asked: EventsAsked) -> None:
+        given.append(asked)
+
+    monkeypatch.setattr(job_events, "events", kept)
+    assert typed("events", "train", *words).exit_code == Exit.DONE
+    assert [list(asked.types) for asked in given] == [types]
+    wrong = typed("events", "train", "--types", "Normal", "--types", "Alert,Bad")
+    assert wrong.exit_code == Exit.USAGE
+    assert "Alert, Bad: the types are Normal and Warning" in wrong.stderr

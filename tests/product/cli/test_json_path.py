@@ -80,6 +80,12 @@ TEMPLATES = [
         "{.items[*]['kind', 'metadata']}",
         'None None {"labels":{"kubernetes.io/hostname":"127.0.0.1"},"name":"127.0.0.1"} {"name":"127.0.0.2"}',
     ),
+    (
+        "{.items[*]['metadata.name', 'status.capacity']}",
+        '127.0.0.1 127.0.0.2 {"cpu":"4"} {"cpu":"8"}',
+    ),
+    ("{.items[*]['metadata.name']}", "127.0.0.1 127.0.0.2"),
+    ("{.items[0].metadata['labels.kubernetes\\.io/hostname']}", "127.0.0.1"),
     ("{.numbers.*}", "1 2 3 4 5"),
     ("{.items[*].status.addresses[?(@.type=='another')].address}", "127.0.0.3"),
     ("{.users[?(@.user.password)].name}", "e2e"),
@@ -157,6 +163,31 @@ def test_what_the_values_do_not_allow_is_said(template: str, words: str) -> None
     parts = json_path.template(template)
     with pytest.raises(ValueError, match=re.escape(words)):
         json_path.rendered(parts, WORLD)
+
+
+@pytest.mark.parametrize(
+    ("template", "printed"),
+    [
+        ("{['name.type']}", "List"),
+        ("{.items[0].metadata.labels['kubernetes.io/hostname']}", "127.0.0.1"),
+        ("{['name.other']}{['a.']}{['a..b c']}{['']}", ""),
+        ("{.users[*]['user.name', 'name']}", "myself e2e"),
+        ("{.items[1]['status.addresses[0].address']}", "127.0.0.2"),
+        ("{.items[?(@['metadata.name']=='127.0.0.2')].status.capacity.cpu}", "8"),
+    ],
+)
+def test_a_name_in_quotes_is_whole_where_a_field_has_it_and_else_a_path(
+    template: str, printed: str
+) -> None:
+    """Kubectl reads it as a path in any case, and wants a backslash before the dots of a name."""
+    assert json_path.rendered(json_path.template(template), WORLD) == printed
+
+
+def test_null_exists_no_more_than_a_field_that_is_missing() -> None:
+    """A report has null where other objects lack the field."""
+    jobs = [{"name": "a", "queue": None}, {"name": "b", "queue": {"name": "q"}}, {"name": "c"}]
+    for template in ("{[?(@.queue)].name}", "{[?(@.queue.name)].name}"):
+        assert json_path.rendered(json_path.template(template), jobs) == "b"
 
 
 @pytest.mark.parametrize("text", ['{["kind"]}', ".kind", "kind", "$.kind"])

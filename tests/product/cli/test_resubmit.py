@@ -118,7 +118,9 @@ async def test_a_job_that_has_ended_is_created_again_beside_itself(
     assert out.splitlines() == ["mpijob.kubeflow.org/over-2", "mpijob.kubeflow.org/over-3"]
     assert await again(api, "over", "other", dry_run="client") == Exit.DONE
     assert MPI_JOBS.path(NAMESPACE, "other") not in api.objects
-    assert "name: other" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "\n  name: other\n" in out
+    assert "\n  namespace: ml\n" in out
 
 
 @pytest.mark.parametrize(

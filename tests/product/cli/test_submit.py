@@ -221,6 +221,79 @@ def test_wrong_words_are_refused(words: tuple[str, ...], code: int, said: str) -
         assert said in " ".join(done.stderr.replace("│", " ").split())
 
 
+def mounts(text: str, role: str = "Worker") -> list[tuple[str, str]]:
+    """The claim or the path on the node, and the path in the pod, of each mount."""
+    spec = yaml.safe_load(text)["spec"]["mpiReplicaSpecs"][role]["template"]["spec"]
+    sources = {
+        one["name"]: one.get("persistentVolumeClaim", {}).get("claimName")
+        or one.get("hostPath", {}).get("path")
+        for one in spec["volumes"]
+    }
+    [container] = spec["containers"]
+    assert len(sources) == len(spec["volumes"])
+    return [(sources[one["name"]], one["mountPath"]) for one in container["volumeMounts"]]
+
+
+@pytest.mark.parametrize("role", ["Launcher", "Worker"])
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (("--data=c:/a", "--data=c:/b"), [("c", "/a"), ("c", "/b")]),
+        (("-d", "c:/a", "-d", "d:/b", "-d", "c:/c"), [("c", "/a"), ("c", "/c"), ("d", "/b")]),
+        (("--data=c:/a", "--data=c:/a"), [("c", "/a")]),
+        (("--data-dir=/x:/a", "--data-dir=/x:/b"), [("/x", "/a"), ("/x", "/b")]),
+        (("--data-dir=/x", "--dataDir=/x"), [("/x", "/x")]),
+    ],
+)
+def test_each_path_that_is_given_is_mounted(
+    words: tuple[str, ...], found: list[tuple[str, str]], role: str
+) -> None:
+    assert mounts(typed(*TRAIN, *words, "--", "true").stdout, role) == found
+
+
+@pytest.mark.parametrize(
+    ("words", "path"),
+    [
+        (("--data=c:/a", "--data=d:/a"), "/a"),
+        (("--data-dir=/x:/a", "--data-dir=/y:/a"), "/a"),
+        (("--data=c:/a", "--data-dir=/a"), "/a"),
+        (("--data=c:/dev/shm", "--shm-size=1Gi"), "/dev/shm"),  # noqa: S108
+    ],
+)
+def test_two_volumes_at_one_path_are_refused(words: tuple[str, ...], path: str) -> None:
+    """The API server takes the job, and no pod of it."""
+    done = typed(*TRAIN, *words, "--", "true")
+    assert isinstance(done.exception, Refused)
+    assert str(done.exception).startswith(f"two volumes would be mounted at {path};")
+
+
+@pytest.mark.parametrize(
+    ("option", "key"),
+    [
+        ("--env", "LR"),
+        ("-e", "LR"),
+        ("--label", "team"),
+        ("--annotation", "a/b"),
+        ("--launcher-annotation", "a"),
+        ("--worker-annotation", "a"),
+        ("--selector", "disk"),
+        ("--launcher-selector", "disk"),
+        ("--device", "amd.com/gpu"),
+    ],
+)
+def test_of_two_values_the_last_counts_and_that_is_said(option: str, key: str) -> None:
+    """As with Arena and docker, where it is not said."""
+    name = "--env" if option == "-e" else option
+    words = (option, f"{key}=1", option, f"{key}=2")
+    done = typed(*TRAIN, *words, "--np=1", "--", "true")
+    assert done.exit_code == 0
+    said = f"Warning: {name} {key} is given with more than one value; the last counts"
+    assert said in done.stderr
+    same = typed(*TRAIN, option, f"{key}=2", option, f"{key}=2", "--np=1", "--", "true")
+    assert same.stdout == done.stdout
+    assert "Warning" not in same.stderr
+
+
 RUN = ["mpirun", "-np", "{np}", "-machinefile", "{hostfile}"]
 TRAINS = [*RUN, "python", "train.py"]
 

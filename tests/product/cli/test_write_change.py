@@ -20,7 +20,7 @@ from mpijob_elastic.cli.jobs import write_change
 from mpijob_elastic.cli.jobs.explain import NoSuchWorker
 from mpijob_elastic.cli.jobs.size_request import SizeRequest, resuming, size_decision, suspending
 from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
-from mpijob_elastic.cli.jobs.write_change import Patience
+from mpijob_elastic.cli.jobs.write_change import Decide, Patience
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors
@@ -413,6 +413,11 @@ PLAIN = {
             "Running",
             "train does not say its size",
         ),
+        (
+            {"spec": {"mpiReplicaSpecs": {"Worker": None}}},
+            "Running",
+            "train has no role Worker, so it has no size",
+        ),
     ],
 )
 async def test_a_job_that_cannot_change_is_refused(
@@ -423,6 +428,18 @@ async def test_a_job_that_cannot_change_is_refused(
     server.put(path, merged(server.objects[path], {"status": {"phase": launcher}}))
     with pytest.raises(Refused, match=why):
         await scaled(server)
+    assert server.writes == []
+
+
+@pytest.mark.parametrize("decide", [resuming, suspending])
+async def test_a_job_without_workers_is_neither_resumed_nor_suspended(
+    server: Server, decide: Decide
+) -> None:
+    """A job at zero is resumed by a size, which would be a role without a template."""
+    server.edit({"spec": {"mpiReplicaSpecs": {"Worker": None}}})
+    where = Where(kubeconfig=server.kubeconfig, namespace="default")
+    with pytest.raises(Refused, match="train has no role Worker"):
+        await write_change.change(where, "train", decide, NO_WAIT)
     assert server.writes == []
 
 
