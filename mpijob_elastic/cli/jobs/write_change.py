@@ -275,13 +275,17 @@ def same_decision(decide: Decide, says: str, *, since: str) -> Decide:
     async def same(client: ApiWriter, snapshot: Snapshot) -> JobChange:
         found = await decide(client, snapshot)
         if found.says != says:
-            raise Refused(
-                f"{snapshot.view.name} has changed since {since}, so nothing was written: now it "
-                f"would be: {found.says}"
-            )
+            raise not_the_same(snapshot.view, found.says, since=since)
         return found
 
     return same
+
+
+def not_the_same(view: JobView, says: str, *, since: str) -> Refused:
+    """Return the refusal of a change that would be another one now, in these words."""
+    return Refused(
+        f"{view.name} has changed since {since}, so nothing was written: now it would be: {says}"
+    )
 
 
 async def write(
