@@ -5,6 +5,7 @@ the change would do and who leaves. The change is made once a second request bri
 of both back, if they are still the same.
 """
 
+import asyncio
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -21,6 +22,7 @@ from mpijob_elastic.cli.jobs.live import Key
 from mpijob_elastic.cli.jobs.size_request import SizeRequest, resuming, size_decision, suspending
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
 from mpijob_elastic.cli.jobs.write_change import Decide, JobChange, Patience
+from mpijob_elastic.install import Refused
 from mpijob_elastic.install.server import check_rights
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
@@ -32,6 +34,8 @@ from mpijob_elastic.model.job import JobView
 
 # Waits as long as a command does by default.
 PATIENCE = Patience(wait=True, seconds=600.0, look=True)
+# Seconds between two questions for the user's rights, while the first has no answer.
+ASK_AGAIN = 5.0
 # The most bytes of a request.
 LARGEST = 4096
 _DECIDE: Mapping[str, Callable[[int], Decide]] = {
@@ -66,12 +70,29 @@ async def requested(request: web.Request) -> PostedChange:
         raise web.HTTPBadRequest(text=f"no such change: {error}") from None
 
 
-async def may(client: ApiReader, key: Key) -> bool:
-    """Return True if this user may change the job."""
-    with suppress(errors.KubeError):
+async def tell_rights(client: ApiReader, key: Key, channel: Channel) -> None:
+    """Send whether this user may change the job, once the API server says so."""
+    while True:
+        with suppress(errors.KubeError):
+            channel.put("may", await _may(client, key))
+            return
+        await asyncio.sleep(ASK_AGAIN)
+
+
+async def _may(client: ApiReader, key: Key) -> bool:
+    """Return True if this user may change the job.
+
+    Raises `errors.KubeError` if the same question may be answered a moment later.
+    """
+    try:
         await check_rights(client, [(MPI_JOBS, key[0], "patch")], name=key[1])
-        return True
-    return False
+    except Refused:
+        return False
+    except errors.KubeError as error:
+        if errors.may_pass(error):
+            raise
+        return False
+    return True
 
 
 def consequence(asked: PostedChange, view: JobView) -> str:

@@ -9,8 +9,11 @@ import aiohttp
 import pytest
 
 from mpijob_elastic import names
+from mpijob_elastic.cli.dashboard import post
+from mpijob_elastic.install.server import REVIEWS
 from mpijob_elastic.kube.resources import LEASES, MPI_JOBS, PODS
-from tests.doubles.api import Object, TinyApi
+from tests.doubles.api import Object, TinyApi, refused
+from tests.doubles.direct import Sent
 from tests.faults.waiting import PATIENCE
 from tests.product.cli.served import LEADS, TOKEN, admit, one_job, put_job, served
 
@@ -35,8 +38,8 @@ class Page:
         """The newest value of each part that comes, until one has."""
         found: Object = {}
         body = json.dumps({"change": change, "number": number, "confirmed": confirmed})
-        post = self.session.post(f"{self.address}{PATH}/change", headers=self.headers, data=body)
-        async with asyncio.timeout(PATIENCE), post as answer:
+        posted = self.session.post(f"{self.address}{PATH}/change", headers=self.headers, data=body)
+        async with asyncio.timeout(PATIENCE), posted as answer:
             assert answer.status == 200
             async for line in answer.content:
                 if line.strip():
@@ -347,6 +350,34 @@ async def test_who_may_patch_the_job_gets_buttons(
         "name": "train",
     }
     assert asked == [right]
+
+
+@pytest.mark.parametrize(("status", "reason"), [(503, "ServiceUnavailable"), (500, ""), (429, "")])
+async def test_a_question_of_rights_that_fails_for_a_moment_is_asked_again(
+    api: TinyApi, page: Page, monkeypatch: pytest.MonkeyPatch, *, status: int, reason: str
+) -> None:
+    monkeypatch.setattr(post, "ASK_AGAIN", 0.05, raising=False)
+    left = [1, 1]
+
+    def fails(sent: Sent) -> object | None:
+        if sent.path == REVIEWS and left:
+            left.pop()
+            raise refused(status, reason, "the API server is shutting down")
+        return None
+
+    api.hook = fails
+    assert await page.may()
+    assert left == []
+
+
+async def test_who_may_not_even_ask_for_rights_gets_no_buttons(api: TinyApi, page: Page) -> None:
+    def fails(sent: Sent) -> object | None:
+        if sent.path == REVIEWS:
+            raise refused(403, "Forbidden", "no")
+        return None
+
+    api.hook = fails
+    assert not await page.may()
 
 
 BODY = b'{"change":"scale","number":4,"confirmed":"train: 3 \xe2\x86\x92 4 workers"}'
