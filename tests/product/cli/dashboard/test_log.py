@@ -38,8 +38,8 @@ async def shown(text: str) -> dict[str, Any]:
         )
         async with asyncio.timeout(PATIENCE), get as answer:
             async for line in answer.content:
-                part = json.loads(line) if line.strip() else {"part": ""}
-                if part["part"] == "log":
+                part: dict[str, Any] = json.loads(line) if line.strip() else {}
+                if part.get("part") == "log":
                     found: dict[str, Any] = part["value"]
                     return found
     raise AssertionError("no log")
