@@ -1,10 +1,12 @@
 """Change the shown job as the commands do, with the same checks, words and progress.
 
 The page requests a change twice. The first request is only tried, and the answer says in words what
-the change would do. The change is made once a second request brings these words back, if they still
-hold.
+the change would do and who leaves. The change is made once a second request brings the fingerprint
+of both back, if they are still the same.
 """
 
+import asyncio
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Literal
@@ -18,7 +20,9 @@ from mpijob_elastic.cli.jobs import write_change
 from mpijob_elastic.cli.jobs.at_work import AtWork, Leader
 from mpijob_elastic.cli.jobs.live import Key
 from mpijob_elastic.cli.jobs.size_request import SizeRequest, resuming, size_decision, suspending
-from mpijob_elastic.cli.jobs.write_change import Decide, Patience
+from mpijob_elastic.cli.jobs.snapshot import Snapshot
+from mpijob_elastic.cli.jobs.write_change import Decide, JobChange, Patience
+from mpijob_elastic.install import Refused
 from mpijob_elastic.install.server import check_rights
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
@@ -30,6 +34,8 @@ from mpijob_elastic.model.job import JobView
 
 # Waits as long as a command does by default.
 PATIENCE = Patience(wait=True, seconds=600.0, look=True)
+# Seconds between two questions for the user's rights, while the first has no answer.
+ASK_AGAIN = 5.0
 # The most bytes of a request.
 LARGEST = 4096
 _DECIDE: Mapping[str, Callable[[int], Decide]] = {
@@ -47,7 +53,7 @@ class PostedChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     change: Literal["scale", "park", "unpark", "suspend", "resume"]
     #: The new size for `scale`, the worker's index for `park` and `unpark`.
     number: Annotated[int, msgspec.Meta(ge=0, le=MOST_WORKERS)] = 0
-    #: The words to which the user agreed, "" to get these words.
+    #: The fingerprint of what the user agreed to, "" to be told what that is.
     confirmed: str = ""
 
 
@@ -64,17 +70,34 @@ async def requested(request: web.Request) -> PostedChange:
         raise web.HTTPBadRequest(text=f"no such change: {error}") from None
 
 
-async def may(client: ApiReader, key: Key) -> bool:
-    """Return True if this user may change the job."""
-    with suppress(errors.KubeError):
+async def tell_rights(client: ApiReader, key: Key, channel: Channel) -> None:
+    """Send whether this user may change the job, once the API server says so."""
+    while True:
+        with suppress(errors.KubeError):
+            channel.put("may", await _may(client, key))
+            return
+        await asyncio.sleep(ASK_AGAIN)
+
+
+async def _may(client: ApiReader, key: Key) -> bool:
+    """Return True if this user may change the job.
+
+    Raises `errors.KubeError` if the same question may be answered a moment later.
+    """
+    try:
         await check_rights(client, [(MPI_JOBS, key[0], "patch")], name=key[1])
-        return True
-    return False
+    except Refused:
+        return False
+    except errors.KubeError as error:
+        if errors.may_pass(error):
+            raise
+        return False
+    return True
 
 
 def consequence(asked: PostedChange, view: JobView) -> str:
     """Return who leaves by a change, and how long that may take; "" if nobody leaves."""
-    leaving = [names.worker(view.name, index) for index in _leaving(asked, view)]
+    leaving = _leaving(asked, view)
     if not leaving:
         return ""
     who, limit = phrases.listed(leaving), phrases.duration(view.facts.policy.drain_timeout)
@@ -83,8 +106,19 @@ def consequence(asked: PostedChange, view: JobView) -> str:
     return f"{who} leave: they drain for at most {limit}, and then are deleted."
 
 
-def _leaving(asked: PostedChange, view: JobView) -> Sequence[int]:
-    """Return the indices of the workers that leave, the last first."""
+def fingerprint(asked: PostedChange, view: JobView, says: str) -> str:
+    """Return a fingerprint of what a user agrees to.
+
+    It is that of the change in words, and of all workers that leave: of many, the words name only
+    the first.
+    """
+    leaving = ",".join(_leaving(asked, view))
+    agreed = "\n".join((says, consequence(asked, view), leaving))
+    return hashlib.sha256(agreed.encode()).hexdigest()
+
+
+def _leaving(asked: PostedChange, view: JobView) -> Sequence[str]:
+    """Return the workers that leave, the last first."""
     wanted = list(view.wanted)
     staying = {
         "scale": wanted[: asked.number],
@@ -92,7 +126,8 @@ def _leaving(asked: PostedChange, view: JobView) -> Sequence[int]:
         "suspend": [],
     }.get(asked.change, wanted)
     there = {worker.index for worker in view.workers}
-    return sorted(there.intersection(wanted).difference(staying), reverse=True)
+    leaving = sorted(there.intersection(wanted).difference(staying), reverse=True)
+    return [names.worker(view.name, index) for index in leaving]
 
 
 def _warned(working: AtWork, words: str) -> str:
@@ -103,6 +138,20 @@ def _warned(working: AtWork, words: str) -> str:
     return f"{trouble}; {working.advice}. {words}".strip()
 
 
+def _same(asked: PostedChange) -> Decide:
+    """Return the decision for a change, which is refused unless it is what was confirmed."""
+    decide = _DECIDE[asked.change](asked.number)
+
+    async def same(client: ApiWriter, snapshot: Snapshot) -> JobChange:
+        found = await decide(client, snapshot)
+        if fingerprint(asked, snapshot.view, found.says) == asked.confirmed:
+            return found
+        now = ". ".join(filter(None, (found.says, consequence(asked, snapshot.view))))
+        raise write_change.not_the_same(snapshot.view, now, since="you were asked")
+
+    return same
+
+
 async def make(client: ApiWriter, key: Key, asked: PostedChange, channel: Channel) -> None:
     """Send what a change would do; or, once confirmed, make the change and send its progress.
 
@@ -110,14 +159,14 @@ async def make(client: ApiWriter, key: Key, asked: PostedChange, channel: Channe
     other `errors.KubeError`.
     """
     working = await write_change.refuse_uninstalled(client, key[0])
-    decide = _DECIDE[asked.change](asked.number)
     if not asked.confirmed:
+        decide = _DECIDE[asked.change](asked.number)
         snapshot, found = await write_change.write(client, *key, decide, dry_run=True)
         channel.put("foretold", _warned(working, consequence(asked, snapshot.view)))
+        channel.put("confirms", fingerprint(asked, snapshot.view, found.says))
         channel.put("asks" if found.patch else "says", found.says)
         return
-    same = write_change.same_decision(decide, asked.confirmed, since="you were asked")
-    snapshot, found = await write_change.write(client, *key, same)
+    snapshot, found = await write_change.write(client, *key, _same(asked))
     channel.put("says", found.says)
     _, lines = await write_change.outcome(
         client,

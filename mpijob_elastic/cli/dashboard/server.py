@@ -163,11 +163,8 @@ def _key(request: web.Request) -> Key:
 
 
 async def _shown(client: ApiReader, key: Key, channel: Channel, trainings: Trainings) -> None:
-    async def tell_rights() -> None:
-        channel.put("may", await post.may(client, key))
-
     async with asyncio.TaskGroup() as group:
-        group.create_task(tell_rights())
+        group.create_task(post.tell_rights(client, key, channel))
         with trainings.shared(key) as training:
             await streams.of_job(client, key, channel, training)
 

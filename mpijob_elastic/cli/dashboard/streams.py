@@ -44,11 +44,12 @@ LOOK_AGAIN = 30.0
 APART = 2.0
 # Rows that are sent together, so that the page draws them in one frame.
 TOGETHER = 10
-CHECK = Timeouts(attempt=4.0, throttled=0.0)
+CHECK, READ_LOG = Timeouts(attempt=4.0, throttled=0.0), Timeouts(throttled=0.0)
 # The most Events that are shown, the newest first.
 MOST_EVENTS = 30
-# The most lines and bytes of the log that are shown.
-LOG = {"tailLines": "200", "limitBytes": "65536"}
+# The most lines and bytes of the log that are shown. A kubelet that is told both cuts the newest
+# lines off, so it is told the lines alone. It counts 16 KiB of a longer line as a line.
+LOG, LOG_BYTES = {"tailLines": "200"}, 65536
 NO_LOG: Mapping[str, object] = {"pod": "", "uid": "", "lines": [], "before": []}
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _NOT_YET = Look(error=f"exec looks into it within {LOOK_AGAIN:.0f} s")
@@ -269,8 +270,9 @@ class _ShownJob:
         path = PODS.path(self._key[0], pod.ref.name, "log")
         containers = [pod.facts.default_container, *pod.facts.containers]
         query = {**query, "container": next(filter(None, containers), "")}
-        raw = await self._client.get(path, query=query, limits=CHECK)
-        return _COLOURS.sub("", raw.decode(errors="replace")).splitlines()
+        raw = await self._client.get(path, query=query, limits=READ_LOG)
+        last = last_lines(raw, most=LOG_BYTES)
+        return _COLOURS.sub("", last.decode(errors="replace")).splitlines()
 
     async def _lines_before(self, pod: Launcher) -> list[str]:
         """Return the last lines before the container restarted, read once for each start."""
@@ -314,6 +316,14 @@ class _ShownJob:
                 self._channel.put("events", {"items": list(map(job_events.as_item, newest))})
                 await changed.wait()
                 await asyncio.sleep(BATCH)
+
+
+def last_lines(text: bytes, *, most: int) -> bytes:
+    """Return the last lines that have so many bytes together, or the end of a line with more."""
+    if len(text) <= most:
+        return text
+    _, _, lines = text[-most - 1 :].partition(b"\n")
+    return lines or text[-most:]
 
 
 def owner(snapshot: Snapshot) -> EventOwner:

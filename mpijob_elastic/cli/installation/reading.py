@@ -65,7 +65,8 @@ async def read(client: ApiWriter, namespace: str, *, now: float) -> Installation
         _deployment(client, home, names.WEBHOOK),
         _leaf(client, home),
     )
-    lease = await leader.lease(client, home)
+    lacks_lease = _lacks(LEASES, "get", f"in namespace {home}", names.LEASE)
+    lease = await _readable(leader.read_lease(client, home), lacks_lease)
     found_operators = await operators.operators_in(client)
     subresources = await _readable(_subresources(client), _lacks_path(_SERVED))
     plan = _plan(controller, webhook_pods)
@@ -75,7 +76,7 @@ async def read(client: ApiWriter, namespace: str, *, now: float) -> Installation
         kubernetes=found if isinstance(found, NotReadable) else found.version,
         groups=await _readable(_groups(client), _lacks_path("/apis")),
         subresources=subresources,
-        lease=_lease(lease, home),
+        lease=_lease(lease),
         trouble=await _trouble(client, lease, home, now=now),
         controller=controller,
         webhook_pods=webhook_pods,
@@ -131,15 +132,17 @@ async def _readable(read_it: Awaitable[T], lacks: NotReadable) -> T | NotReadabl
         return lacks
 
 
-def _lease(found: LeaseObject | None, home: str) -> LeaseSpec | NotReadable | None:
-    if found is None:
-        return _lacks(LEASES, "get", f"in namespace {home}", names.LEASE)
+def _lease(found: LeaseObject | NotReadable) -> LeaseSpec | NotReadable | None:
+    if isinstance(found, NotReadable):
+        return found
     return found.spec if found.metadata.name else None
 
 
-async def _trouble(client: ApiReader, found: LeaseObject | None, home: str, *, now: float) -> str:
+async def _trouble(
+    client: ApiReader, found: LeaseObject | NotReadable, home: str, *, now: float
+) -> str:
     """Return why nobody holds the Lease; "" if somebody does, or if there is none to be read."""
-    if found is None or not found.metadata.name:
+    if isinstance(found, NotReadable) or not found.metadata.name:
         return ""
     return (await at_work.leading(client, found, home, now=now)).trouble
 

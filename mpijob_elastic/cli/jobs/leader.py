@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import msgspec
 
@@ -31,12 +32,15 @@ async def lease(client: ApiReader, namespace: str) -> LeaseObject | None:
 
     A Lease that does not exist comes without a name. None if the Lease cannot be read.
     """
-    try:
-        return _LEASE.decode(await client.get(LEASES.path(namespace, names.LEASE)))
-    except errors.NotFound:
-        return LeaseObject(metadata=ObjectMeta())
-    except errors.KubeError:
-        return None
+    with suppress(errors.KubeError):
+        return await read_lease(client, namespace)
+    return None
+
+
+async def read_lease(client: ApiReader, namespace: str) -> LeaseObject:
+    """Return the same. Raises `errors.KubeError` if the Lease cannot be read."""
+    found = await client.find(LEASES.path(namespace, names.LEASE))
+    return _LEASE.decode(found) if found else LeaseObject(metadata=ObjectMeta())
 
 
 def no_lease(namespace: str) -> str:

@@ -69,6 +69,8 @@ class Patience:
     look: bool
 
 
+# Reason and message of the controller's warnings on a job, by the Event's name.
+OwnWarnings = Mapping[str, tuple[str, str]]
 # Returns the change of the job in a snapshot. Raises Refused with the reason if the change is
 # impossible.
 Decide = Callable[[ApiWriter, Snapshot], Awaitable[JobChange]]
@@ -177,11 +179,7 @@ async def outcome(
     progress, seen = end
     await asyncio.sleep(_EVENT_WITHIN)
     after = await dependencies.own_warnings(client, view.namespace, view.ref.uid)
-    warnings = [
-        message
-        for name, (reason, message) in after.items()
-        if name not in before and reason in _OTHERWISE
-    ]
+    warnings = _new_warnings(before, after)
     if not (progress.done or progress.otherwise):
         found = await explain.explained(client, seen.snapshot, look=patience.look)
         wrong = [worker for worker in found.workers if worker.cause.level not in THERE]
@@ -195,6 +193,17 @@ async def outcome(
         return Exit.NOT_KNOWN, [first, "", *causes, "", last]
     words = f"{progress.otherwise}." if progress.otherwise else asked.ended(seen)
     return Exit.OTHERWISE if progress.otherwise or warnings else Exit.DONE, [words, *warnings]
+
+
+def _new_warnings(before: OwnWarnings | None, after: OwnWarnings | None) -> list[str]:
+    """Return the warnings that the change ended differently; none where an older one may be one."""
+    if before is None or after is None:
+        return []
+    return [
+        message
+        for name, (reason, message) in after.items()
+        if name not in before and reason in _OTHERWISE
+    ]
 
 
 def _outlook(leader: Leader) -> str:
@@ -277,13 +286,17 @@ def same_decision(decide: Decide, says: str, *, since: str) -> Decide:
     async def same(client: ApiWriter, snapshot: Snapshot) -> JobChange:
         found = await decide(client, snapshot)
         if found.says != says:
-            raise Refused(
-                f"{snapshot.view.name} has changed since {since}, so nothing was written: now it "
-                f"would be: {found.says}"
-            )
+            raise not_the_same(snapshot.view, found.says, since=since)
         return found
 
     return same
+
+
+def not_the_same(view: JobView, says: str, *, since: str) -> Refused:
+    """Return the refusal of a change that would be another one now, in these words."""
+    return Refused(
+        f"{view.name} has changed since {since}, so nothing was written: now it would be: {says}"
+    )
 
 
 async def write(

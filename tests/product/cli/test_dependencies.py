@@ -20,7 +20,7 @@ from tests.builders import job as elastic_job
 from tests.builders import pending
 from tests.doubles.api import TinyApi
 from tests.product.cli import worlds
-from tests.product.cli.cluster import Answers, forbidden, reaching
+from tests.product.cli.cluster import Answers, forbidden, reaching, status
 from tests.product.kube.virtual_time import run
 
 NOW = 1_767_225_600.0
@@ -88,6 +88,12 @@ async def test_the_newest_warning_that_is_not_ours(tmp_path: Path) -> None:
     async with reaching(tmp_path, {"events": forbidden("events")}) as (client, _):
         found = await dependencies.warnings(client, "default", {"train": "uid-1"})
     assert found == {"train": "unknown, as Events cannot be listed with your rights"}
+    trouble: Answers = {"events": status(503, "ServiceUnavailable", "shutting down")}
+    async with reaching(tmp_path, trouble) as (client, _):
+        found = await dependencies.warnings(client, "default", {"train": "uid-1"})
+    assert found == {
+        "train": "unknown, as Events cannot be listed: 503 ServiceUnavailable: shutting down"
+    }
 
 
 @pytest.mark.parametrize(

@@ -180,6 +180,21 @@ async def test_users_and_administrators_hear_that_a_namespace_is_not_covered(
         assert ("A controller of mpijob-elastic leads" in last) is may_read_the_lease
 
 
+async def test_a_lease_that_is_away_for_a_moment_is_no_missing_right(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hook = world.hook
+
+    def away(sent: Sent) -> object | None:
+        if sent.path == LEASE:
+            raise refused(503, "ServiceUnavailable", "shutting down")
+        return hook(sent)
+
+    world.hook = away
+    with pytest.raises(errors.ApiError, match="shutting down"):
+        await said(world, capsys)
+
+
 async def test_without_mpijobs_nobody_is_told_of_rights(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -25,7 +25,7 @@ from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.lease import micro_time
-from mpijob_elastic.kube.resources import CONFIG_MAPS, LEASES, MPI_JOBS, PODS, ROLES
+from mpijob_elastic.kube.resources import CONFIG_MAPS, EVENTS, LEASES, MPI_JOBS, PODS, ROLES
 from mpijob_elastic.model.memory import Memory, SizeChange
 from tests.doubles.api import TinyApi, merged, refused
 from tests.doubles.direct import Sent
@@ -141,6 +141,33 @@ async def test_a_size_that_it_has_is_not_written_and_waited_for(
         "train has 2 workers, all listed. Whether they train is not known: only exec can show that"
     )
     assert server.writes == []
+
+
+async def test_a_warning_of_an_earlier_change_counts_not_though_events_were_away_for_a_moment(
+    server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, left = EVENTS.path("default"), [1]
+    server.put(
+        f"{path}/earlier",
+        {
+            "type": "Warning",
+            "involvedObject": {"uid": "uid of default/train"},
+            "reason": "DrainTimeout",
+            "message": "a rank was cut",
+            "source": {"component": names.PROGRAM},
+        },
+    )
+
+    def fails(sent: Sent) -> object | None:
+        if sent.path == path and left:
+            left.pop()
+            raise refused(503, "ServiceUnavailable", "shutting down")
+        return Server._asked(server, sent)
+
+    server.hook = fails
+    assert await scaled(server, A_LOOK, to=2) == Exit.DONE
+    assert "a rank was cut" not in capsys.readouterr().out
+    assert left == []
 
 
 async def test_after_the_timeout_it_says_what_only_exec_shows(

@@ -12,6 +12,8 @@ export class Changes {
   sending = new AbortController();
   /** what follows the change that was tried, in words: who leaves, and how long that may take */
   foretold = "";
+  /** what the server knows this question by */
+  confirms = "";
   /** @type {any} elements of index.html */
   main;
   /** @type {any} */
@@ -101,7 +103,7 @@ export class Changes {
     text(find("h2", this.dialog), `${textContent} ${this.name}?`);
     text(find("p", this.dialog), words);
     text(find(".leaves", this.dialog), this.foretold);
-    Object.assign(find("button:last-child", this.dialog), { value: words, textContent });
+    Object.assign(find("button:last-child", this.dialog), { value: this.confirms, textContent });
     this.dialog.returnValue = "";
     this.dialog.showModal();
   }
@@ -121,6 +123,7 @@ export class Changes {
     const take = ({ part, value }) => {
       if (part === "asks") asks = value;
       else if (part === "foretold") this.foretold = value;
+      else if (part === "confirms") this.confirms = value;
       else if (part === "progress") text(said, `${says}: ${value}`);
       else if (value && part !== "about") {
         says = [value].flat().join("\n");
