@@ -17,7 +17,7 @@ import msgspec
 from mpijob_elastic.cli import rights
 from mpijob_elastic.cli.dashboard.training import FollowedTraining
 from mpijob_elastic.cli.jobs import explain, history, job_events, report
-from mpijob_elastic.cli.jobs.dependencies import read_event
+from mpijob_elastic.cli.jobs.dependencies import Event, read_event
 from mpijob_elastic.cli.jobs.explain import Evidence, Looks
 from mpijob_elastic.cli.jobs.job_events import EventOwner
 from mpijob_elastic.cli.jobs.live import Key, Live, check_reading
@@ -311,9 +311,14 @@ class _ShownJob:
                 snapshot = self._live.snapshot(self._key)
                 mine = job_events.chosen(cache.store.values(), owner(snapshot)) if snapshot else []
                 newest = list(reversed(mine))[:MOST_EVENTS]
-                self._channel.put("events", {"items": list(map(job_events.as_item, newest))})
+                self._channel.put("events", {"items": list(map(shown_event, newest))})
                 await changed.wait()
                 await asyncio.sleep(BATCH)
+
+
+def shown_event(event: Event) -> dict[str, object]:
+    """Return an Event with its uid, because two Events may have the same words."""
+    return {**job_events.as_item(event), "uid": event.metadata.uid}
 
 
 def owner(snapshot: Snapshot) -> EventOwner:

@@ -1,0 +1,71 @@
+"""What the page keeps of a job in a real browser, and what it lets go: lists, logs, a job that is deleted or made again."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from playwright.async_api import Page, expect
+
+from mpijob_elastic.kube.resources import EVENTS
+from tests.browser import needs_browser, opened
+from tests.doubles.api import TinyApi
+from tests.product.cli.served import TOKEN, one_job, served
+
+pytestmark = [needs_browser, pytest.mark.thorough]
+
+KEEP = """async (draws) => {
+  const { keep } = await import('/dom.js');
+  const list = document.createElement('ul');
+  const make = (word) => Object.assign(document.createElement('li'), { textContent: word });
+  const shown = [];
+  let before = [];
+  for (const words of draws) {
+    keep(list, words, (word) => word, make);
+    const now = [...list.children];
+    shown.push([now.map((item) => item.textContent), now.filter((item) => before.includes(item)).length]);
+    before = now;
+  }
+  return shown;
+}"""
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[TinyApi]:
+    async with one_job() as tiny:
+        yield tiny
+
+
+@pytest.fixture
+async def page(api: TinyApi) -> AsyncIterator[Page]:
+    async with served(api) as address, opened(f"{address}/#token={TOKEN}&job=ml/train") as page:
+        yield page
+
+
+@pytest.mark.parametrize(
+    ("draws", "kept"),
+    [
+        pytest.param(["ab", "ab", "cab"], [0, 2, 2], id="keys of their own"),
+        pytest.param(["aa", "baa", "cbaa", "ca"], [0, 2, 3, 2], id="equal keys"),
+        pytest.param(["aab", "b", "baa", ""], [0, 1, 1, 0], id="equal keys that go"),
+    ],
+)
+async def test_a_list_has_one_child_for_each_item(
+    page: Page, draws: list[str], kept: list[int]
+) -> None:
+    shown = await page.evaluate(KEEP, [list(draw) for draw in draws])
+    assert shown == [[list(draw), count] for draw, count in zip(draws, kept, strict=True)]
+
+
+async def pulled(api: TinyApi, name: str, words: str) -> None:
+    about = {"kind": "Pod", "name": "train-worker-0", "uid": "uid of ml/train-worker-0"}
+    event = {"involvedObject": about, "reason": "Pulled", "type": "Normal", "message": words}
+    await api.create(EVENTS.path("ml"), name, **event, lastTimestamp="2026-01-01T00:00:00Z")
+
+
+async def test_events_of_equal_words_are_each_shown_once(api: TinyApi, page: Page) -> None:
+    for container in range(2):
+        await pulled(api, f"equal-{container}", "the image is there")
+    shown = page.locator("#events li")
+    await expect(shown).to_have_count(2)
+    for number in range(3):
+        await pulled(api, f"other-{number}", f"other {number}")
+        await expect(shown).to_have_count(3 + number)
