@@ -27,6 +27,25 @@ KEEP = """async (draws) => {
   return shown;
 }"""
 
+# Points 3 s apart, with an hour between two of them in which the page saw nothing; the gaps that are told.
+SPEND = """async ([pause, count]) => {
+  const { recordOf } = await import('/record.js');
+  const record = recordOf(`ml/points-${pause}-${count}`);
+  let now = 0;
+  for (let number = 0; number < count; number++) {
+    if (number === pause) {
+      record.open = true;
+      record.close(now);
+      now += 3600_000;
+    }
+    record.spend({ allocated: number, kept: number }, (now += 3000));
+  }
+  const points = record.spent;
+  return points.flatMap((point, place) =>
+    (place && point.from - points[place - 1].from > 1800_000) || point.apart
+      ? [[point.apart, point.from - points[place - 1].from > 1800_000]] : []);
+}"""
+
 
 @pytest.fixture
 async def api() -> AsyncIterator[TinyApi]:
@@ -69,3 +88,11 @@ async def test_events_of_equal_words_are_each_shown_once(api: TinyApi, page: Pag
     for number in range(3):
         await pulled(api, f"other-{number}", f"other {number}")
         await expect(shown).to_have_count(3 + number)
+
+
+@pytest.mark.parametrize("pause", [501, 502])
+@pytest.mark.parametrize("count", [1001, 2600])
+async def test_a_time_that_was_not_seen_stays_a_gap_in_the_line(
+    page: Page, pause: int, count: int
+) -> None:
+    assert await page.evaluate(SPEND, [pause, count]) == [[True, True]]
