@@ -353,9 +353,13 @@ export class JobView {
   // The log of a launcher goes with its pod, so the page keeps what it has seen of it.
   /** @param {LogReport} log */
   takeLog(log) {
-    if (this.log?.lines.length && log.uid !== this.log.uid) this.former = this.log.lines;
+    const seen = this.log?.lines ?? [];
+    const isSame = this.log?.uid === log.uid;
+    if (seen.length && !isSame) this.former = seen;
     if (log.before.length) this.former = log.before;
-    this.log = log;
+    // A failed read has no lines. What was seen stays.
+    const keeps = isSame && log.error !== undefined && !log.lines.length;
+    this.log = keeps ? { ...log, lines: seen } : log;
     this.showLog();
   }
 
@@ -364,13 +368,23 @@ export class JobView {
     const { pod, lines, error } = this.log;
     const sought = this.seek.value.trim().toLowerCase();
     const found = lines.filter((line) => line.toLowerCase().includes(sought));
-    const none = sought ? "No line has these words." : "Nothing printed yet.";
     const last = sought ? `${found.length} of the last ${lines.length} lines` : "last lines";
     text(find("#log-of", this.main), pod ? `${last} of ${pod}` : "");
-    text(find("#log", this.main), error ?? (found.join("\n") || none));
+    text(find("#log", this.main), found.join("\n") || this.noLine(sought));
+    const failed = find("#log-error", this.main);
+    failed.hidden = !error;
+    text(failed, error ?? "");
     const former = find(".former", this.main);
     former.hidden = !this.former.length;
     text(find("pre", former), this.former.join("\n"));
+  }
+
+  /** @param {string} sought */
+  noLine(sought) {
+    const { pod, lines, error } = /** @type {LogReport} */ (this.log);
+    if (sought && lines.length) return "No line has these words.";
+    if (error) return "";
+    return pod ? "Nothing printed yet." : "There is no launcher.";
   }
 
   async showManifest() {

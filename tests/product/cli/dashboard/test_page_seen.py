@@ -1,13 +1,14 @@
 """What the page keeps of a job in a real browser, and what it lets go: lists, logs, a job that is deleted or made again."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
+from aiohttp import web
 from playwright.async_api import Page, expect
 
-from mpijob_elastic.kube.resources import EVENTS
+from mpijob_elastic.kube.resources import EVENTS, MPI_JOBS, PODS
 from tests.browser import needs_browser, opened
-from tests.doubles.api import TinyApi
+from tests.doubles.api import TinyApi, refusal
 from tests.product.cli.served import TOKEN, one_job, served
 
 pytestmark = [needs_browser, pytest.mark.thorough]
@@ -26,6 +27,13 @@ KEEP = """async (draws) => {
   }
   return shown;
 }"""
+
+JOB = MPI_JOBS.path("ml", "train")
+LAUNCHER = PODS.path("ml", "train-launcher")
+HIDE = (
+    "value => { Object.defineProperty(document, 'hidden', {value, configurable: true}); "
+    "document.dispatchEvent(new Event('visibilitychange')) }"
+)
 
 # Points 3 s apart, with an hour between two of them in which the page saw nothing; the gaps that are told.
 SPEND = """async ([pause, count]) => {
@@ -96,3 +104,47 @@ async def test_a_time_that_was_not_seen_stays_a_gap_in_the_line(
     page: Page, pause: int, count: int
 ) -> None:
     assert await page.evaluate(SPEND, [pause, count]) == [[True, True]]
+
+
+def prints(api: TinyApi, answer: Callable[[], web.Response]) -> None:
+    """Answer so whoever reads the launcher's log; its container has not restarted."""
+
+    async def log(request: web.Request) -> web.StreamResponse:
+        if "previous" in request.query:
+            return refusal(400, "BadRequest", "previous terminated container not found")
+        return answer()
+
+    api.streams["/log"] = log
+
+
+def lines(*said: str) -> Callable[[], web.Response]:
+    return lambda: web.Response(text="".join(f"{line}\n" for line in said))
+
+
+def node_away() -> web.Response:
+    return refusal(500, "InternalError", "dial tcp 10.0.0.7:10250: connect: no route to host")
+
+
+def replace_launcher(api: TinyApi) -> None:
+    pod = api.objects[LAUNCHER]
+    api.remove(LAUNCHER)
+    pod["metadata"]["uid"] = f"after {pod['metadata']['uid']}"
+    api.put(LAUNCHER, pod)
+
+
+async def test_a_log_that_cannot_be_read_for_a_while_is_kept(api: TinyApi, page: Page) -> None:
+    shown, error, former = (page.locator(part) for part in ("#log", "#log-error", ".former"))
+    prints(api, lines("step 1", "CUDA error"))
+    await expect(shown).to_contain_text("CUDA error")
+    await expect(error).to_be_hidden()
+    prints(api, node_away)
+    await expect(error).to_contain_text("no route to host")
+    await expect(shown).to_have_text("step 1\nCUDA error")
+    replace_launcher(api)
+    await expect(former.locator("pre")).to_contain_text("CUDA error")
+    await expect(shown).to_have_text("")
+    prints(api, lines("begun anew"))
+    await expect(shown).to_have_text("begun anew")
+    await expect(error).to_be_hidden()
+    await expect(former).to_be_visible()
+    await expect(former.locator("pre")).to_have_text("step 1\nCUDA error")
