@@ -69,6 +69,7 @@ export class JobView {
 
   leave() {
     this.refuse("");
+    this.tellDeleted(false);
     this.stale();
     this.changes.sending.abort();
   }
@@ -81,7 +82,7 @@ export class JobView {
   // A job of which nothing was ever shown has no page, only a sentence that says why.
   /** @param {string} words */
   refuse(words) {
-    if (this.report || !words) {
+    if (this.report !== undefined || !words) {
       delete this.main.dataset.absent;
       return;
     }
@@ -99,18 +100,38 @@ export class JobView {
     if (parts.has("may")) this.changes.may = parts.get("may");
     for (const part of /** @type {const} */ (["report", "explanation", "headline"]))
       if (parts.has(part)) this[part] = parts.get(part);
+    if (this.report === null) {
+      this.end();
+      return;
+    }
     if (parts.has("training")) this.showTraining(parts.get("training"));
     if (parts.has("history")) this.showHistory(parts.get("history"));
     if (parts.has("events")) this.showEvents(parts.get("events"));
     if (parts.has("log")) this.takeLog(parts.get("log"));
-    if (this.report === null) text(find(".sentence", this.main), `${this.name} was deleted.`);
-    else if (this.report && ["may", "report", "explanation"].some((part) => parts.has(part)))
+    if (this.report && ["may", "report", "explanation"].some((part) => parts.has(part)))
       this.show();
+  }
+
+  // What was seen of a deleted job stays. What tells of the present goes, and nothing more is taken
+  // in, because the server knows nothing of it any more.
+  end() {
+    text(find(".sentence", this.main), `${this.name} was deleted.`);
+    this.tellDeleted(true);
+    this.record.close(Date.now());
+    this.changes.end();
+    this.lanes.end();
+  }
+
+  /** @param {boolean} yes */
+  tellDeleted(yes) {
+    if (yes) this.main.dataset.deleted = "";
+    else delete this.main.dataset.deleted;
   }
 
   show() {
     const { explanation } = this;
     const report = /** @type {JobReport} */ (this.report);
+    this.tellDeleted(false);
     if (document.documentElement.dataset.live === "yes") this.record.add(report, Date.now());
     const badge = find(".badge", this.main);
     if (badge.dataset.state !== report.state)

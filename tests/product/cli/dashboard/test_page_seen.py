@@ -1,5 +1,7 @@
 """What the page keeps of a job in a real browser, and what it lets go: lists, logs, a job that is deleted or made again."""
 
+import asyncio
+import re
 from collections.abc import AsyncIterator, Callable
 
 import pytest
@@ -132,6 +134,12 @@ def replace_launcher(api: TinyApi) -> None:
     api.put(LAUNCHER, pod)
 
 
+def delete(api: TinyApi) -> None:
+    """Delete the job and all that belongs to it."""
+    for path in [path for path in api.objects if "/ml/" in path and "/events/" not in path]:
+        api.remove(path)
+
+
 async def test_a_log_that_cannot_be_read_for_a_while_is_kept(api: TinyApi, page: Page) -> None:
     shown, error, former = (page.locator(part) for part in ("#log", "#log-error", ".former"))
     prints(api, lines("step 1", "CUDA error"))
@@ -148,3 +156,36 @@ async def test_a_log_that_cannot_be_read_for_a_while_is_kept(api: TinyApi, page:
     await expect(error).to_be_hidden()
     await expect(former).to_be_visible()
     await expect(former.locator("pre")).to_have_text("step 1\nCUDA error")
+
+
+async def test_of_a_deleted_job_only_what_was_is_shown(api: TinyApi, page: Page) -> None:
+    prints(api, lines("step 1"))
+    await pulled(api, "e1", "the image is there")
+    await expect(page.locator("#log")).to_contain_text("step 1")
+    await expect(page.locator("#events")).to_contain_text("the image is there")
+    bar, dialog = page.get_by_role("region", name="Change the job"), page.get_by_role("dialog")
+    await bar.get_by_role("spinbutton").fill("2")
+    await bar.get_by_role("button", name="Scale").click()
+    await expect(dialog).to_be_visible()
+    heading, lane = page.get_by_role("heading", level=1), page.locator("svg.lane").first
+    delete(api)
+    await expect(heading).to_have_text("ml/train was deleted.")
+    await expect(dialog).to_be_hidden()
+    for part in (".badge", ".findings", ".facts", ".changes", "#next", "#hosts", "#commands"):
+        await expect(page.locator(part)).to_be_hidden()
+    for part in ("#yaml", "tr[data-key=train-worker-0] .now", "#lanes dl", ".steps"):
+        await expect(page.locator(part)).to_be_hidden()
+    unknown = re.compile("published .* to .*; unknown since")
+    await expect(lane).to_have_attribute("aria-label", unknown)
+    await expect(page.locator("svg.size")).not_to_have_attribute("aria-label", re.compile("Now"))
+    await pulled(api, "e2", "of another")  # the page reads Events and the log again
+    await asyncio.sleep(6.0)
+    await expect(page.locator("#log")).to_have_text("step 1")
+    await expect(page.locator("#events")).to_contain_text("the image is there")
+    await page.get_by_role("radio", name="30 min").check()
+    await expect(lane).to_have_attribute("aria-label", unknown)
+    await page.evaluate(HIDE, arg=True)
+    await page.evaluate(HIDE, arg=False)
+    await expect(page.get_by_role("alert")).to_contain_text("no MPIJob train in namespace ml")
+    await expect(heading).to_have_text("ml/train was deleted.")
+    await expect(page.locator("#log")).to_have_text("step 1")
