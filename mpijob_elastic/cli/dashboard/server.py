@@ -168,8 +168,7 @@ async def _shown(client: ApiReader, key: Key, channel: Channel, trainings: Train
 
     async with asyncio.TaskGroup() as group:
         group.create_task(tell_rights())
-        with trainings.shared(key) as training:
-            await streams.of_job(client, key, channel, training)
+        await streams.of_job(client, key, channel, trainings)
 
 
 async def _secure(_request: web.Request, response: web.StreamResponse) -> None:

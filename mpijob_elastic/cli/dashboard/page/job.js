@@ -5,7 +5,7 @@ import { Changes } from "./changes.js";
 import { age, command, el, find, gpus, icon, keep, sentence, text, when } from "./dom.js";
 import { icons } from "./jobs.js";
 import { Lanes } from "./lanes.js";
-import { recordOf } from "./record.js";
+import { forgetRecord, recordOf } from "./record.js";
 import { authorized } from "./stream.js";
 import { Training } from "./training.js";
 
@@ -36,8 +36,14 @@ export class JobView {
   /** @type {any} the field with the words that are sought in the log */
   seek;
 
-  constructor(namespace, name) {
+  /**
+   * @param {string} namespace
+   * @param {string} name
+   * @param {() => void} anew shows the job of this name anew
+   */
+  constructor(namespace, name, anew) {
     this.namespace = namespace;
+    this.anew = anew;
     this.name = `${namespace}/${name}`;
     this.path = `/api/jobs/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
     this.record = recordOf(this.name);
@@ -97,6 +103,11 @@ export class JobView {
 
   /** @param {Map<string, any>} parts */
   take(parts) {
+    if (parts.has("object") && this.isAnother(parts.get("object"))) {
+      forgetRecord(this.name);
+      this.anew();
+      return;
+    }
     if (parts.has("may")) this.changes.may = parts.get("may");
     for (const part of /** @type {const} */ (["report", "explanation", "headline"]))
       if (parts.has(part)) this[part] = parts.get(part);
@@ -110,6 +121,13 @@ export class JobView {
     if (parts.has("log")) this.takeLog(parts.get("log"));
     if (this.report && ["may", "report", "explanation"].some((part) => parts.has(part)))
       this.show();
+  }
+
+  // A job that was made again under its name is another job, and inherits nothing.
+  /** @param {JobIdentity} object */
+  isAnother({ uid }) {
+    this.record.uid ??= uid;
+    return this.record.uid !== uid;
   }
 
   // What was seen of a deleted job stays. What tells of the present goes, and nothing more is taken

@@ -20,7 +20,17 @@ export function recordOf(name) {
   return record;
 }
 
+/**
+ * Let the next page of that name begin anew, because another job has the name now.
+ * @param {string} name
+ */
+export function forgetRecord(name) {
+  records.delete(name);
+}
+
 class Record {
+  /** @type {string | undefined} of the job, undefined until it is known */
+  uid;
   /** @type {SizesPart[]} the sizes that the page has seen */
   sizes = [];
   /** @type {Map<string, LanePart[]>} by worker */

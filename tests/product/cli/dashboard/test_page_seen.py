@@ -11,7 +11,8 @@ from playwright.async_api import Page, expect
 from mpijob_elastic.kube.resources import EVENTS, MPI_JOBS, PODS
 from tests.browser import needs_browser, opened
 from tests.doubles.api import TinyApi, refusal
-from tests.product.cli.served import TOKEN, one_job, served
+from tests.product.cli import worlds
+from tests.product.cli.served import TOKEN, one_job, put_job, served
 
 pytestmark = [needs_browser, pytest.mark.thorough]
 
@@ -189,3 +190,44 @@ async def test_of_a_deleted_job_only_what_was_is_shown(api: TinyApi, page: Page)
     await expect(page.get_by_role("alert")).to_contain_text("no MPIJob train in namespace ml")
     await expect(heading).to_have_text("ml/train was deleted.")
     await expect(page.locator("#log")).to_have_text("step 1")
+
+
+@pytest.mark.parametrize("open_meanwhile", ["job", "list", "nothing"])
+async def test_a_job_made_again_under_its_name_inherits_nothing(
+    api: TinyApi, page: Page, monkeypatch: pytest.MonkeyPatch, open_meanwhile: str
+) -> None:
+    heading, workers = page.get_by_role("heading", level=1), page.locator("svg.lane")
+    prints(api, lines("of the old job"))
+    await expect(page.locator("#log")).to_contain_text("of the old job")
+    await expect(workers).to_have_count(3)
+    await page.get_by_role("searchbox", name="Search the log").fill("old")
+    if open_meanwhile == "list":
+        await page.get_by_role("link", name="Jobs").click()
+    if open_meanwhile == "nothing":
+        await page.evaluate(HIDE, arg=True)
+    delete(api)
+    if open_meanwhile == "job":
+        await expect(heading).to_have_text("ml/train was deleted.")
+    monkeypatch.setattr(worlds, "_uid", lambda name, namespace: f"new uid of {namespace}/{name}")
+    monkeypatch.setattr(worlds, "CREATED_TEXT", "2026-01-02T00:00:00Z")
+    prints(api, lines("of the new job"))
+    put_job(api, "train", size=2)
+    if open_meanwhile == "nothing":
+        await page.evaluate(HIDE, arg=False)
+    if open_meanwhile == "list":
+        await page.get_by_role("link", name="train").click()
+    await expect(page.locator("#log")).to_have_text("of the new job")
+    await expect(heading).to_contain_text("ml/train: Running")
+    await expect(page.locator(".facts")).to_contain_text("2 asked for")
+    await expect(workers).to_have_count(2)
+    await expect(page.locator("#lanes")).not_to_contain_text("pods since")
+    await expect(page.locator(".former")).to_be_hidden()
+
+
+async def test_a_job_that_becomes_elastic_loses_its_mark_in_the_list(api: TinyApi) -> None:
+    put_job(api, "train", annotations={"mpijob-elastic/enabled": "false"})
+    async with served(api) as address, opened(f"{address}/#token={TOKEN}") as page:
+        row = page.locator('tr[data-key="ml/train"]')
+        for mark, enabled in ((1, "false"), (0, "true"), (1, "false")):
+            put_job(api, "train", annotations={"mpijob-elastic/enabled": enabled})
+            await expect(row.locator(".tag")).to_have_count(mark)
