@@ -33,6 +33,8 @@ export class JobView {
   log;
   /** @type {string[]} the log of the launcher before, as far as this page has seen it */
   former = [];
+  /** the read of the YAML that is under way, if any */
+  reading = new AbortController();
   /** @type {any} the field with the words that are sought in the log */
   seek;
 
@@ -77,6 +79,7 @@ export class JobView {
     this.refuse("");
     this.tellDeleted(false);
     this.stale();
+    this.reading.abort();
     this.changes.sending.abort();
   }
 
@@ -98,7 +101,9 @@ export class JobView {
 
   live() {
     this.changes.live(true);
-    if (this.report) this.show();
+    if (!this.report) return;
+    this.show();
+    this.showManifest();
   }
 
   /** @param {Map<string, any>} parts */
@@ -115,6 +120,7 @@ export class JobView {
       this.end();
       return;
     }
+    if (parts.has("object")) this.showManifest();
     if (parts.has("training")) this.showTraining(parts.get("training"));
     if (parts.has("history")) this.showHistory(parts.get("history"));
     if (parts.has("events")) this.showEvents(parts.get("events"));
@@ -426,15 +432,24 @@ export class JobView {
     return pod ? "Nothing printed yet." : "There is no launcher.";
   }
 
+  // A new read ends the read before, so that no older answer comes last.
   async showManifest() {
+    this.reading.abort();
+    this.reading = new AbortController();
+    const { signal } = this.reading;
     const details = find("#yaml", this.main);
     if (!details.open) return;
-    const shown = find("pre", details);
+    const words = await this.manifest(signal);
+    if (!signal.aborted) text(find("pre", details), words);
+  }
+
+  /** @param {AbortSignal} signal */
+  async manifest(signal) {
     try {
-      const answer = await fetch(`${this.path}/yaml`, { headers: authorized() });
-      text(shown, await answer.text());
+      const answer = await fetch(`${this.path}/yaml`, { signal, headers: authorized() });
+      return await answer.text();
     } catch {
-      text(shown, "The server of this page has stopped or cannot be reached.");
+      return "The server of this page has stopped or cannot be reached.";
     }
   }
 

@@ -231,3 +231,16 @@ async def test_a_job_that_becomes_elastic_loses_its_mark_in_the_list(api: TinyAp
         for mark, enabled in ((1, "false"), (0, "true"), (1, "false")):
             put_job(api, "train", annotations={"mpijob-elastic/enabled": enabled})
             await expect(row.locator(".tag")).to_have_count(mark)
+
+
+async def test_the_manifest_that_is_open_changes_with_the_job(api: TinyApi, page: Page) -> None:
+    shown = page.locator("#yaml")
+    await expect(page.locator(".facts")).to_contain_text("3 asked for")
+    await shown.get_by_text("Show").click()
+    await expect(shown).to_contain_text("replicas: 3")
+    job = api.objects[JOB]
+    job["metadata"]["annotations"] = {"team": "vision"}  # of which no report tells
+    api.put(JOB, job)
+    await expect(shown).to_contain_text("team: vision")
+    put_job(api, "train", size=4)
+    await expect(shown).to_contain_text("replicas: 4")
