@@ -128,6 +128,12 @@ interface TrainingReport {
   goodput: GoodputReport | null;
 }
 
+// What tells a job from another of its name, and from itself before a write.
+interface JobIdentity {
+  uid: string;
+  resourceVersion: string;
+}
+
 // A row of the page of all jobs: what the server sends, and its element.
 interface JobRow {
   report: JobReport;

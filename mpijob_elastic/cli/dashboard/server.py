@@ -165,8 +165,7 @@ def _key(request: web.Request) -> Key:
 async def _shown(client: ApiReader, key: Key, channel: Channel, trainings: Trainings) -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(post.tell_rights(client, key, channel))
-        with trainings.shared(key) as training:
-            await streams.of_job(client, key, channel, training)
+        await streams.of_job(client, key, channel, trainings)
 
 
 async def _secure(_request: web.Request, response: web.StreamResponse) -> None:

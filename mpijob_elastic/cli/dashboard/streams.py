@@ -15,9 +15,9 @@ from typing import NoReturn
 import msgspec
 
 from mpijob_elastic.cli import rights
-from mpijob_elastic.cli.dashboard.training import FollowedTraining
+from mpijob_elastic.cli.dashboard.training import FollowedTraining, Trainings
 from mpijob_elastic.cli.jobs import explain, history, job_events, report
-from mpijob_elastic.cli.jobs.dependencies import read_event
+from mpijob_elastic.cli.jobs.dependencies import Event, read_event
 from mpijob_elastic.cli.jobs.explain import Evidence, Looks
 from mpijob_elastic.cli.jobs.job_events import EventOwner
 from mpijob_elastic.cli.jobs.live import Key, Live, check_reading
@@ -138,32 +138,33 @@ def _troubles(findings: tuple[Finding, ...]) -> Iterator[Finding]:
         yield from reversed(of_cause.values())
 
 
-async def of_job(
-    client: ApiReader, key: Key, channel: Channel, training: FollowedTraining
-) -> NoReturn:
+async def of_job(client: ApiReader, key: Key, channel: Channel, trainings: Trainings) -> NoReturn:
     """Send the report, explanation, training, history, Events and log of a job.
 
-    training: what all pages of the job share. Raises NoSuchJob and other `errors.KubeError`.
+    trainings: what all pages of a job share. Raises NoSuchJob and other `errors.KubeError`.
     """
     namespace, name = key
     first = await fetch_job(client, namespace, name)
+    channel.put("object", identity(first))
     channel.put("report", report.shown(first, now=time.time()))  # before the watches have listed
     selection = Selection(namespace=namespace, job=name)
-    async with (
-        Live(client, selection, with_role=first.role_readable) as live,
-        asyncio.TaskGroup() as group,
-    ):
-        shown = _ShownJob(client, live, key, channel)
-        for work in (
-            _check(client, channel),
-            shown.explain(),
-            shown.read_history(),
-            shown.read_log(),
-            shown.follow_events(),
-            shown.follow_training(training),
+    # By uid, because a job that was made again under its name is another job.
+    with trainings.shared((namespace, first.job.metadata.uid)) as training:
+        async with (
+            Live(client, selection, with_role=first.role_readable) as live,
+            asyncio.TaskGroup() as group,
         ):
-            group.create_task(work)
-        await shown.follow()
+            shown = _ShownJob(client, live, key, channel)
+            for work in (
+                _check(client, channel),
+                shown.explain(),
+                shown.read_history(),
+                shown.read_log(),
+                shown.follow_events(),
+                shown.follow_training(training),
+            ):
+                group.create_task(work)
+            await shown.follow()
     raise AssertionError("endless")
 
 
@@ -198,6 +199,8 @@ class _ShownJob:
 
     def _show(self) -> None:
         snapshot, now = self._live.snapshot(self._key), time.time()
+        if snapshot:
+            self._channel.put("object", identity(snapshot))
         self._channel.put("report", report.shown(snapshot, now=now) if snapshot else None)
         if snapshot and self._asked:
             found = explain.conclude(snapshot, self._asked, now=now)
@@ -313,7 +316,7 @@ class _ShownJob:
                 snapshot = self._live.snapshot(self._key)
                 mine = job_events.chosen(cache.store.values(), owner(snapshot)) if snapshot else []
                 newest = list(reversed(mine))[:MOST_EVENTS]
-                self._channel.put("events", {"items": list(map(job_events.as_item, newest))})
+                self._channel.put("events", {"items": list(map(shown_event, newest))})
                 await changed.wait()
                 await asyncio.sleep(BATCH)
 
@@ -324,6 +327,17 @@ def last_lines(text: bytes, *, most: int) -> bytes:
         return text
     _, _, lines = text[-most - 1 :].partition(b"\n")
     return lines or text[-most:]
+
+
+def identity(snapshot: Snapshot) -> dict[str, str]:
+    """Return what tells a job from another of its name, and from itself before a write."""
+    metadata = snapshot.job.metadata
+    return {"uid": metadata.uid, "resourceVersion": metadata.resource_version}
+
+
+def shown_event(event: Event) -> dict[str, object]:
+    """Return an Event with its uid, because two Events may have the same words."""
+    return {**job_events.as_item(event), "uid": event.metadata.uid}
 
 
 def owner(snapshot: Snapshot) -> EventOwner:

@@ -61,6 +61,12 @@ export class Changes {
       button.disabled = !yes;
   }
 
+  // Nobody can agree to a change of a deleted job.
+  end() {
+    this.sending.abort();
+    this.dialog.close();
+  }
+
   // Without the right to change the job, the bar is hidden.
   show(report) {
     this.report = report;

@@ -5,7 +5,7 @@ import { Changes } from "./changes.js";
 import { age, command, el, find, gpus, icon, keep, sentence, text, when } from "./dom.js";
 import { icons } from "./jobs.js";
 import { Lanes } from "./lanes.js";
-import { recordOf } from "./record.js";
+import { forgetRecord, recordOf } from "./record.js";
 import { authorized } from "./stream.js";
 import { Training } from "./training.js";
 
@@ -33,11 +33,19 @@ export class JobView {
   log;
   /** @type {string[]} the log of the launcher before, as far as this page has seen it */
   former = [];
+  /** the read of the YAML that is under way, if any */
+  reading = new AbortController();
   /** @type {any} the field with the words that are sought in the log */
   seek;
 
-  constructor(namespace, name) {
+  /**
+   * @param {string} namespace
+   * @param {string} name
+   * @param {() => void} anew shows the job of this name anew
+   */
+  constructor(namespace, name, anew) {
     this.namespace = namespace;
+    this.anew = anew;
     this.name = `${namespace}/${name}`;
     this.path = `/api/jobs/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
     this.record = recordOf(this.name);
@@ -69,7 +77,9 @@ export class JobView {
 
   leave() {
     this.refuse("");
+    this.tellDeleted(false);
     this.stale();
+    this.reading.abort();
     this.changes.sending.abort();
   }
 
@@ -81,7 +91,7 @@ export class JobView {
   // A job of which nothing was ever shown has no page, only a sentence that says why.
   /** @param {string} words */
   refuse(words) {
-    if (this.report || !words) {
+    if (this.report !== undefined || !words) {
       delete this.main.dataset.absent;
       return;
     }
@@ -91,26 +101,61 @@ export class JobView {
 
   live() {
     this.changes.live(true);
-    if (this.report) this.show();
+    if (!this.report) return;
+    this.show();
+    this.showManifest();
   }
 
   /** @param {Map<string, any>} parts */
   take(parts) {
+    if (parts.has("object") && this.isAnother(parts.get("object"))) {
+      forgetRecord(this.name);
+      this.anew();
+      return;
+    }
     if (parts.has("may")) this.changes.may = parts.get("may");
     for (const part of /** @type {const} */ (["report", "explanation", "headline"]))
       if (parts.has(part)) this[part] = parts.get(part);
+    if (this.report === null) {
+      this.end();
+      return;
+    }
+    if (parts.has("object")) this.showManifest();
     if (parts.has("training")) this.showTraining(parts.get("training"));
     if (parts.has("history")) this.showHistory(parts.get("history"));
     if (parts.has("events")) this.showEvents(parts.get("events"));
     if (parts.has("log")) this.takeLog(parts.get("log"));
-    if (this.report === null) text(find(".sentence", this.main), `${this.name} was deleted.`);
-    else if (this.report && ["may", "report", "explanation"].some((part) => parts.has(part)))
+    if (this.report && ["may", "report", "explanation"].some((part) => parts.has(part)))
       this.show();
+  }
+
+  // A job that was made again under its name is another job, and inherits nothing.
+  /** @param {JobIdentity} object */
+  isAnother({ uid }) {
+    this.record.uid ??= uid;
+    return this.record.uid !== uid;
+  }
+
+  // What was seen of a deleted job stays. What tells of the present goes, and nothing more is taken
+  // in, because the server knows nothing of it any more.
+  end() {
+    text(find(".sentence", this.main), `${this.name} was deleted.`);
+    this.tellDeleted(true);
+    this.record.close(Date.now());
+    this.changes.end();
+    this.lanes.end();
+  }
+
+  /** @param {boolean} yes */
+  tellDeleted(yes) {
+    if (yes) this.main.dataset.deleted = "";
+    else delete this.main.dataset.deleted;
   }
 
   show() {
     const { explanation } = this;
     const report = /** @type {JobReport} */ (this.report);
+    this.tellDeleted(false);
     if (document.documentElement.dataset.live === "yes") this.record.add(report, Date.now());
     const badge = find(".badge", this.main);
     if (badge.dataset.state !== report.state)
@@ -353,9 +398,13 @@ export class JobView {
   // The log of a launcher goes with its pod, so the page keeps what it has seen of it.
   /** @param {LogReport} log */
   takeLog(log) {
-    if (this.log?.lines.length && log.uid !== this.log.uid) this.former = this.log.lines;
+    const seen = this.log?.lines ?? [];
+    const isSame = this.log?.uid === log.uid;
+    if (seen.length && !isSame) this.former = seen;
     if (log.before.length) this.former = log.before;
-    this.log = log;
+    // A failed read has no lines. What was seen stays.
+    const keeps = isSame && log.error !== undefined && !log.lines.length;
+    this.log = keeps ? { ...log, lines: seen } : log;
     this.showLog();
   }
 
@@ -364,24 +413,43 @@ export class JobView {
     const { pod, lines, error } = this.log;
     const sought = this.seek.value.trim().toLowerCase();
     const found = lines.filter((line) => line.toLowerCase().includes(sought));
-    const none = sought ? "No line has these words." : "Nothing printed yet.";
     const last = sought ? `${found.length} of the last ${lines.length} lines` : "last lines";
     text(find("#log-of", this.main), pod ? `${last} of ${pod}` : "");
-    text(find("#log", this.main), error ?? (found.join("\n") || none));
+    text(find("#log", this.main), found.join("\n") || this.noLine(sought));
+    const failed = find("#log-error", this.main);
+    failed.hidden = !error;
+    text(failed, error ?? "");
     const former = find(".former", this.main);
     former.hidden = !this.former.length;
     text(find("pre", former), this.former.join("\n"));
   }
 
+  /** @param {string} sought */
+  noLine(sought) {
+    const { pod, lines, error } = /** @type {LogReport} */ (this.log);
+    if (sought && lines.length) return "No line has these words.";
+    if (error) return "";
+    return pod ? "Nothing printed yet." : "There is no launcher.";
+  }
+
+  // A new read ends the read before, so that no older answer comes last.
   async showManifest() {
+    this.reading.abort();
+    this.reading = new AbortController();
+    const { signal } = this.reading;
     const details = find("#yaml", this.main);
     if (!details.open) return;
-    const shown = find("pre", details);
+    const words = await this.manifest(signal);
+    if (!signal.aborted) text(find("pre", details), words);
+  }
+
+  /** @param {AbortSignal} signal */
+  async manifest(signal) {
     try {
-      const answer = await fetch(`${this.path}/yaml`, { headers: authorized() });
-      text(shown, await answer.text());
+      const answer = await fetch(`${this.path}/yaml`, { signal, headers: authorized() });
+      return await answer.text();
     } catch {
-      text(shown, "The server of this page has stopped or cannot be reached.");
+      return "The server of this page has stopped or cannot be reached.";
     }
   }
 

@@ -214,7 +214,7 @@ function row({ report }) {
     "tr",
     {},
     el("td", {}, el("span", { className: "state" })),
-    el("th", { scope: "row" }, link),
+    el("th", { scope: "row" }, link, el("span", {})),
     el("td", { className: "workers" }, svg("svg"), " ", el("span", {})),
     el("td", {}),
     el("td", {}),
@@ -236,8 +236,12 @@ function fill(node, job) {
   node.className = job.group ? "" : "look";
   if (state.textContent !== report.state)
     find(".state", state).replaceChildren(icon(icons(report.state), report.state), report.state);
-  if ((name.children.length === 1) !== report.elastic)
-    name.append(...(report.elastic ? [] : [el("span", { className: "tag" }, "not elastic")]));
+  keep(
+    name.lastChild,
+    report.elastic ? [] : ["not elastic"],
+    (word) => word,
+    (word) => el("span", { className: "tag" }, word),
+  );
   cells(find("svg", size), report);
   text(find("span", size), `${report.published} of ${report.desired ?? "?"}`);
   text(devices, gpus(report) || "–");

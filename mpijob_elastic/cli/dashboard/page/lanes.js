@@ -40,6 +40,8 @@ export class Lanes {
   /** @type {TimeAxis} */
   axis;
   wide = 600;
+  /** whether the job was deleted, so that nothing is known of it from then on */
+  ended = false;
 
   /**
    * @param {any} panel
@@ -98,6 +100,12 @@ export class Lanes {
   show(report, findings) {
     this.report = report;
     this.findings = findings;
+    this.ended = false;
+    this.draw(Date.now());
+  }
+
+  end() {
+    this.ended = true;
     this.draw(Date.now());
   }
 
@@ -123,7 +131,7 @@ export class Lanes {
       (row) => this.makeRow(row),
       (node, row) => this.fillRow(node, row, of),
     );
-    drawSizes(this.size, this.axis, this.record, this.report);
+    drawSizes(this.size, this.axis, this.record, this.ended ? null : this.report);
     this.drawNumbers();
     this.setTabStop([...this.body.querySelectorAll("svg.lane")]);
   }

@@ -17,7 +17,7 @@ function route() {
   const [namespace, name] = decodeURIComponent(location.hash.slice(2)).split("/");
   stream?.close();
   view?.leave?.();
-  view = name ? new JobView(namespace, name) : new JobsView();
+  view = name ? new JobView(namespace, name, route) : new JobsView();
   const template = find(name ? "#job-view" : "#jobs-view");
   find("#main").replaceChildren(template.content.cloneNode(true));
   find("#path").replaceChildren(...crumbs(namespace, name));

@@ -20,7 +20,17 @@ export function recordOf(name) {
   return record;
 }
 
+/**
+ * Let the next page of that name begin anew, because another job has the name now.
+ * @param {string} name
+ */
+export function forgetRecord(name) {
+  records.delete(name);
+}
+
 class Record {
+  /** @type {string | undefined} of the job, undefined until it is known */
+  uid;
   /** @type {SizesPart[]} the sizes that the page has seen */
   sizes = [];
   /** @type {Map<string, LanePart[]>} by worker */
@@ -131,8 +141,7 @@ class Record {
   spend({ allocated, kept }, now) {
     this.spent.push({ from: now, allocated, kept, apart: this.apart });
     this.apart = false;
-    if (this.spent.length > MOST_SPENT)
-      this.spent = this.spent.filter((_, place) => place % 2 === 0);
+    if (this.spent.length > MOST_SPENT) this.spent = thinned(this.spent);
   }
 
   close(now) {
@@ -154,6 +163,16 @@ class Record {
     for (const [name, lane] of this.lanes)
       if (lane.length === 1 && lane[0].kind === "gone") this.lanes.delete(name);
   }
+}
+
+/**
+ * Return every other point. A gap before a point that goes is before the next point.
+ * @param {SpentPart[]} points
+ */
+function thinned(points) {
+  return points
+    .map((point, place) => ({ ...point, apart: point.apart || !!points[place - 1]?.apart }))
+    .filter((_, place) => place % 2 === 0);
 }
 
 /**

@@ -20,7 +20,7 @@ const short = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
  * @param {any} node
  * @param {TimeAxis} axis
  * @param {{allSizes: SizesPart[], marks: SizeMark[]}} record
- * @param {JobReport} report
+ * @param {JobReport | null} report null if the job was deleted
  */
 export function drawSizes(node, axis, record, report) {
   const spans = shownSpans(record.allSizes, axis);
@@ -32,12 +32,15 @@ export function drawSizes(node, axis, record, report) {
     ...marks.flatMap((mark, place) => marked(mark, marks[place + 1], axis)),
   );
   const said = marks.map((mark) => `${mark.words} at ${at(mark.at)}`).join(", ");
+  const past = `In the last ${axis.minutes} minutes: ${said || "no change of size"}.`;
+  set(node, { "aria-label": [past, ...present(report)].join(" ") });
+}
+
+/** @param {JobReport | null} report */
+function present(report) {
+  if (!report) return [];
   const { desired, ready, published } = report;
-  set(node, {
-    "aria-label":
-      `In the last ${axis.minutes} minutes: ${said || "no change of size"}. ` +
-      `Now asked for ${desired}, ready ${ready}, published ${published}.`,
-  });
+  return [`Now asked for ${desired}, ready ${ready}, published ${published}.`];
 }
 
 /**
