@@ -112,17 +112,16 @@ async def make(client: ApiWriter, key: Key, asked: PostedChange, channel: Channe
     working = await write_change.refuse_uninstalled(client, key[0])
     decide = _DECIDE[asked.change](asked.number)
     if not asked.confirmed:
-        snapshot, found = await write_change.write(client, *key, decide, dry_run=True)
-        channel.put("foretold", _warned(working, consequence(asked, snapshot.view)))
-        channel.put("asks" if found.patch else "says", found.says)
+        tried = await write_change.write(client, *key, decide, dry_run=True)
+        channel.put("foretold", _warned(working, consequence(asked, tried.snapshot.view)))
+        channel.put("asks" if tried.change.patch else "says", tried.change.says)
         return
     same = write_change.same_decision(decide, asked.confirmed, since="you were asked")
-    snapshot, found = await write_change.write(client, *key, same)
-    channel.put("says", found.says)
+    begun = await write_change.write(client, *key, same, waits=True)
+    channel.put("says", begun.change.says)
     _, lines = await write_change.outcome(
         client,
-        snapshot,
-        found,
+        begun,
         PATIENCE,
         lambda progress: channel.put("progress", str(progress)),
         leader=Leader(working),

@@ -42,13 +42,13 @@ async def set_bounds(
         await refuse_uninstalled(client, namespace)
         for job in jobs:
             try:
-                _, asked = await write(client, namespace, job, decide)
+                begun = await write(client, namespace, job, decide)
             except errors.KubeError as error:
                 if len(jobs) == 1:
                     raise
                 end = max(end, several.say_error(error))
             else:
-                say(asked.says)
+                say(begun.change.says)
     return end
 
 

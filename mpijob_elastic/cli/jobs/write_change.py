@@ -11,9 +11,9 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from msgspec.structs import replace
+import msgspec
 
 from mpijob_elastic.capabilities.shown import SIZINGS
 from mpijob_elastic.cli.connection import reached
@@ -69,6 +69,18 @@ class Patience:
     look: bool
 
 
+@dataclass(frozen=True, kw_only=True)
+class BegunChange:
+    """A change of a job that is written, or that needs no write."""
+
+    #: The job as it was before.
+    snapshot: Snapshot
+    change: JobChange
+    #: The controller's warnings on the job before the write, by the Event's name: all others are
+    #: about this change, however late it is waited for. Empty if nobody waits for it.
+    warnings: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+
 # Returns the change of the job in a snapshot. Raises Refused with the reason if the change is
 # impossible.
 Decide = Callable[[ApiWriter, Snapshot], Awaitable[JobChange]]
@@ -89,13 +101,13 @@ async def carry_out(
     controller is at work and none may take over in a moment. Raises `errors.KubeError`.
     """
     working = await refuse_uninstalled(client, namespace)
-    snapshot, asked = await write(client, namespace, job, decide)
-    say(asked.says)
+    begun = await write(client, namespace, job, decide, waits=patience.wait)
+    say(begun.change.says)
     warn(working)
-    end = end_without_wait(working, patience, snapshot.view)
+    end = end_without_wait(working, patience, begun.snapshot.view)
     if end is not None:
         return end
-    return await say_outcome(client, snapshot, asked, patience, Leader(working))
+    return await say_outcome(client, begun, patience, Leader(working))
 
 
 async def refuse_uninstalled(client: ApiWriter, namespace: str | None) -> AtWork:
@@ -130,15 +142,15 @@ def end_without_wait(working: AtWork, patience: Patience, view: JobView) -> Exit
 
 
 async def say_outcome(
-    client: ApiWriter, snapshot: Snapshot, asked: JobChange, patience: Patience, leader: Leader
+    client: ApiWriter, begun: BegunChange, patience: Patience, leader: Leader
 ) -> Exit:
     """Wait for the end of a change, and say how it ended. Raises `errors.KubeError`."""
     try:
-        end, lines = await outcome(client, snapshot, asked, patience, leader=leader)
+        end, lines = await outcome(client, begun, patience, leader=leader)
     except asyncio.CancelledError:
         say(
             f"Interrupted. Nothing is undone, {_outlook(leader)}: "
-            f"`{command('watch', snapshot.view)}` shows it.",
+            f"`{command('watch', begun.snapshot.view)}` shows it.",
             err=True,
         )
         raise
@@ -148,8 +160,7 @@ async def say_outcome(
 
 async def outcome(
     client: ApiWriter,
-    snapshot: Snapshot,
-    asked: JobChange,
+    begun: BegunChange,
     patience: Patience,
     show: Show | None = None,
     *,
@@ -159,11 +170,10 @@ async def outcome(
 
     show, leader: see `wait`.
     """
-    view = snapshot.view
-    before = await dependencies.own_warnings(client, view.namespace, view.ref.uid)
+    view, asked = begun.snapshot.view, begun.change
     end = await wait(
         client,
-        snapshot,
+        begun.snapshot,
         asked.goal,
         seconds=patience.seconds,
         look=patience.look,
@@ -176,17 +186,17 @@ async def outcome(
         return Exit.NOT_KNOWN, [f"After {late} the API server does not answer: {looks}."]
     progress, seen = end
     await asyncio.sleep(_EVENT_WITHIN)
-    after = await dependencies.own_warnings(client, view.namespace, view.ref.uid)
+    after = await _warnings(client, view)
     warnings = [
         message
         for name, (reason, message) in after.items()
-        if name not in before and reason in _OTHERWISE
+        if name not in begun.warnings and reason in _OTHERWISE
     ]
     if not (progress.done or progress.otherwise):
         found = await explain.explained(client, seen.snapshot, look=patience.look)
         wrong = [worker for worker in found.workers if worker.cause.level not in THERE]
         job = [finding for finding in found.job if finding.level is not Level.FINE]
-        causes = explain.text(replace(found, job=tuple(job), workers=tuple(wrong)))
+        causes = explain.text(msgspec.structs.replace(found, job=tuple(job), workers=tuple(wrong)))
         goes = "waits" if leader.trouble else "goes on"
         first, last = (
             f"After {late} the change still {goes}: {progress}",
@@ -195,6 +205,11 @@ async def outcome(
         return Exit.NOT_KNOWN, [first, "", *causes, "", last]
     words = f"{progress.otherwise}." if progress.otherwise else asked.ended(seen)
     return Exit.OTHERWISE if progress.otherwise or warnings else Exit.DONE, [words, *warnings]
+
+
+async def _warnings(client: ApiWriter, view: JobView) -> Mapping[str, tuple[str, str]]:
+    """Return the controller's warnings on a job, by the Event's name."""
+    return await dependencies.own_warnings(client, view.namespace, view.ref.uid)
 
 
 def _outlook(leader: Leader) -> str:
@@ -285,11 +300,17 @@ def same_decision(decide: Decide, says: str, *, since: str) -> Decide:
 
 
 async def write(
-    client: ApiWriter, namespace: str | None, job: str, decide: Decide, *, dry_run: bool = False
-) -> tuple[Snapshot, JobChange]:
-    """Write the change; return the job as it was before, and the change.
+    client: ApiWriter,
+    namespace: str | None,
+    job: str,
+    decide: Decide,
+    *,
+    dry_run: bool = False,
+    waits: bool = False,
+) -> BegunChange:
+    """Write the change. Raises Refused if the job changes meanwhile.
 
-    Raises Refused if the job changes meanwhile.
+    waits: the caller waits for the end of the change.
     """
     asked = None
     for _ in range(ATTEMPTS):
@@ -298,9 +319,12 @@ async def write(
         if before not in (None, asked):
             break
         with suppress(errors.Conflict):
+            begun = BegunChange(snapshot=snapshot, change=asked)
+            if waits:
+                begun = replace(begun, warnings=await _warnings(client, snapshot.view))
             if asked.patch is not None:
                 await _write(client, snapshot.view, asked.patch, dry_run=dry_run)
-            return snapshot, asked
+            return begun
     raise Refused(
         f"{job} was changed by somebody else at the same time. Nothing was written; try again"
     )
