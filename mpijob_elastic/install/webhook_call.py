@@ -5,7 +5,7 @@ from typing import Any
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import MPI_JOBS
-from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 
 _DRY_RUN = {"dryRun": "All"}
 # A name that nobody gives to a job of their own.
@@ -32,6 +32,22 @@ async def is_answered(client: ApiWriter, namespace: str) -> bool:
             if not is_our_refusal(error):
                 raise
             return True
+    return False
+
+
+async def refuses_edit(client: ApiWriter, namespace: str, job: str, key: str) -> bool:
+    """Return True if the webhook refuses a bad value of an annotation of a job.
+
+    A dry run stores nothing, and needs no right but to patch the job. Raises `errors.KubeError` if
+    the question itself is refused, or without such a job.
+    """
+    path, body = MPI_JOBS.path(namespace, job), {"metadata": {"annotations": {key: "?"}}}
+    try:
+        await client.patch_object(path, body=body, content_type=MERGE_PATCH, query=_DRY_RUN)
+    except errors.ApiError as error:
+        if not is_our_refusal(error):
+            raise
+        return True
     return False
 
 

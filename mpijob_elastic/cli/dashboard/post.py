@@ -109,7 +109,7 @@ async def make(client: ApiWriter, key: Key, asked: PostedChange, channel: Channe
     Raises Refused where nobody would ever carry it out, or where the change is impossible, and
     other `errors.KubeError`.
     """
-    working = await write_change.refuse_uninstalled(client, key[0])
+    working = await write_change.refuse_uninstalled(client, key[0], [key[1]])
     decide = _DECIDE[asked.change](asked.number)
     if not asked.confirmed:
         tried = await write_change.write(client, *key, decide, dry_run=True)

@@ -8,7 +8,8 @@ controller may go or come meanwhile.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -92,38 +93,43 @@ class Leader:
 
 
 async def check_change(
-    client: ApiWriter, namespace: str | None, *, now: float, creates: bool = False
+    client: ApiWriter,
+    namespace: str | None,
+    jobs: Sequence[str] = (),
+    *,
+    now: float,
+    creates: bool = False,
 ) -> AtWork:
     """Do the same as `check`, for a command that is about to change jobs of a namespace.
 
     The controller's Deployment tells whether the namespace is covered. Where this user may not
     read it, or where no leader is seen, the webhook is asked by a dry run. It is also asked if the
-    command creates a job, because a launcher gets its host list when it is created.
+    command creates a job, because a launcher gets its host list when it is created. jobs: the jobs
+    that exist.
     """
     working = await check(client, now=now)
     if namespace is None or not working.installed:
         return working
     if not working.known:
-        return await _answering(client, working, namespace)
+        return await _answering(client, working, namespace, jobs)
     covered = await _covered_namespaces(client, working.home)
     if covered and namespace not in covered:
         return _uncovering(covered, namespace, working.home)
     if working.trouble or covered is None or creates:
-        return await _answering(client, working, namespace)
+        return await _answering(client, working, namespace, jobs)
     return working
 
 
-async def _answering(client: ApiWriter, working: AtWork, namespace: str) -> AtWork:
+async def _answering(
+    client: ApiWriter, working: AtWork, namespace: str, jobs: Sequence[str]
+) -> AtWork:
     """Return the same, unless no webhook answers for a namespace for which one should.
 
     The silence is a doubt where a controller leads, and otherwise the trouble. It says nothing
     where the webhook is not asked for the namespace, or where the question is refused.
     """
-    try:
-        answers = await load(_CALL).is_answered(client, namespace)
-    except errors.KubeError:
-        return working
-    if answers or await registration.is_left_out(client, namespace, working.home):
+    answers = await _answers(client, namespace, jobs)
+    if answers is not False or await registration.is_left_out(client, namespace, working.home):
         return working
     silent = f"no webhook of {names.PROGRAM} answers for namespace {namespace}"
     if working.known and not working.trouble:
@@ -141,6 +147,27 @@ async def _answering(client: ApiWriter, working: AtWork, namespace: str) -> AtWo
         ),
         advice=f"an administrator runs `{_STATUS} -n {namespace}`",
     )
+
+
+async def _answers(client: ApiWriter, namespace: str, jobs: Sequence[str]) -> bool | None:
+    """Return whether the webhook refuses a bad job; None if all questions are refused.
+
+    Whoever may not create a job may still change one, so a bad edit of a job is the next question.
+    """
+    call = load(_CALL)
+    try:
+        return bool(await call.is_answered(client, namespace))
+    except errors.Unreachable:
+        return None
+    except errors.KubeError:
+        pass  # the next question may be allowed
+    found = set[bool]()
+    for job in jobs:
+        with suppress(errors.KubeError):
+            found.add(await call.refuses_edit(client, namespace, job, names.MIN_REPLICAS))
+        if True in found:
+            return True
+    return False if found else None
 
 
 async def _covered_namespaces(client: ApiReader, home: str) -> tuple[str, ...] | None:

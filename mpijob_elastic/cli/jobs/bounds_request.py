@@ -39,7 +39,7 @@ async def set_bounds(
     """
     end, decide = Exit.DONE, bounds_change(least=least, most=most)
     async with reached(where) as (client, namespace):
-        await refuse_uninstalled(client, namespace)
+        await refuse_uninstalled(client, namespace, jobs)
         for job in jobs:
             try:
                 begun = await write(client, namespace, job, decide)

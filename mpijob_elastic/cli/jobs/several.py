@@ -29,7 +29,7 @@ async def change(where: Where, jobs: Sequence[str], decide: Decide, patience: Pa
     end, all_begun = Exit.DONE, list[BegunChange]()
     until = time.monotonic() + patience.seconds
     async with reached(where) as (client, namespace):
-        working = await write_change.refuse_uninstalled(client, namespace)
+        working = await write_change.refuse_uninstalled(client, namespace, jobs)
         write_change.warn(working)
         for job in jobs:
             try:

@@ -9,7 +9,7 @@ changed, the write is repeated; otherwise the command is refused.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -100,7 +100,7 @@ async def carry_out(
     Nothing is written where mpijob-elastic is not installed, and nothing is waited for where no
     controller is at work and none may take over in a moment. Raises `errors.KubeError`.
     """
-    working = await refuse_uninstalled(client, namespace)
+    working = await refuse_uninstalled(client, namespace, [job])
     begun = await write(client, namespace, job, decide, waits=patience.wait)
     say(begun.change.says)
     warn(working)
@@ -110,13 +110,15 @@ async def carry_out(
     return await say_outcome(client, begun, patience, Leader(working))
 
 
-async def refuse_uninstalled(client: ApiWriter, namespace: str | None) -> AtWork:
-    """Return who carries out changes of jobs in a namespace.
+async def refuse_uninstalled(
+    client: ApiWriter, namespace: str | None, jobs: Sequence[str]
+) -> AtWork:
+    """Return who carries out changes of these jobs of a namespace.
 
     Raises Refused where mpijob-elastic is not installed, does not cover the namespace, or gives no
     sign of life.
     """
-    working = await at_work.check_change(client, namespace, now=time.time())
+    working = await at_work.check_change(client, namespace, jobs, now=time.time())
     if not working.installed:
         raise Refused(f"{working.trouble}; {working.advice}")
     return working
@@ -251,19 +253,11 @@ async def refuse_unknown(client: ApiWriter, view: JobView, key: str, *, then: st
     A webhook knows the annotation if it refuses a bad value, which is sent as a dry run. then: what
     would happen without a webhook, in words.
     """
-    path, query = MPI_JOBS.path(view.namespace, view.name), {**MANAGER, "dryRun": "All"}
-    try:
-        await client.patch_object(
-            path, body=annotated(key, "?"), content_type=MERGE_PATCH, query=query
+    if not await webhook_call.refuses_edit(client, view.namespace, view.name, key):
+        raise Refused(
+            f"no webhook in namespace {view.namespace} knows {key}, so {then}; an administrator "
+            "runs `mpijob-elastic upgrade preflight`"
         )
-    except errors.ApiError as error:
-        if not webhook_call.is_our_refusal(error):
-            raise
-        return
-    raise Refused(
-        f"no webhook in namespace {view.namespace} knows {key}, so {then}; an administrator runs "
-        "`mpijob-elastic upgrade preflight`"
-    )
 
 
 async def size_owner(client: ApiWriter, snapshot: Snapshot) -> str:

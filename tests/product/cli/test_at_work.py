@@ -29,7 +29,7 @@ from tests.doubles.api import refused
 from tests.doubles.direct import Sent
 from tests.product.cli import worlds
 from tests.product.cli.cluster import Answers, forbidden, lease, reaching, serving, status, world
-from tests.product.cli.test_write_change import A_LOOK, Server, at_work_lease, scaled
+from tests.product.cli.test_write_change import A_LOOK, NO_WAIT, Server, at_work_lease, scaled
 
 LEASE, HOOKS = "mpijob-elastic-controller", "mpijob-elastic"
 NOT_FOUND = status(404, "NotFound")
@@ -268,6 +268,40 @@ async def test_no_size_is_written_for_a_user_where_nothing_answers(
             await scaled(server, A_LOOK)
         assert server.writes == []
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("answers", [True, False])
+@pytest.mark.parametrize("jobs", [("train",), ("none", "train")])
+async def test_who_may_patch_alone_asks_the_webhook_by_a_patch(
+    answers: bool, jobs: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The user may read nothing of the installation, and create no MPIJob."""
+    async with Server() as server:
+        hook = server.hook
+
+        def answer(sent: Sent) -> object | None:
+            closed = "/leases/" in sent.path or "webhookconfigurations" in sent.path
+            if closed or sent.method == "POST":
+                raise refused(403, "Forbidden", "no")
+            if answers and sent.body and "?" in str(sent.body):
+                raise refused(
+                    422,
+                    "Invalid",
+                    'admission webhook "x.webhook.mpijob-elastic" denied the request',
+                )
+            return hook(sent)
+
+        server.hook = answer
+        where = Where(kubeconfig=server.kubeconfig, namespace="default")
+        decide = size_decision(SizeRequest(to=4), waits=False)
+        change = several.change(where, jobs, decide, NO_WAIT)
+        if answers:
+            assert await change == (Exit.DONE if len(jobs) == 1 else Exit.REFUSED)
+        else:
+            with pytest.raises(Refused, match="no webhook of mpijob-elastic answers for namespace"):
+                await change
+        assert server.size == (4 if answers else 2)
+        assert len(server.writes) == answers
 
 
 async def test_a_size_is_waited_for_where_only_the_webhook_is_silent(
