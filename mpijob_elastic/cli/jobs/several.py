@@ -18,18 +18,25 @@ from mpijob_elastic.telemetry.terminal import say
 _LEAST = 2.0
 
 
-async def change(where: Where, jobs: Sequence[str], decide: Decide, patience: Patience) -> Exit:
+async def change(
+    where: Where,
+    jobs: Sequence[str],
+    decide: Decide,
+    patience: Patience,
+    *,
+    creates: bool = False,
+) -> Exit:
     """Change each job, then wait for the ends of the changes; return the worst exit code.
 
-    All changes are written before the first is waited for, and all share one timeout. Raises
-    `errors.KubeError` if there is only one job.
+    All changes are written before the first is waited for, and all share one timeout. creates: they
+    make new launchers. Raises `errors.KubeError` if there is only one job.
     """
     if len(jobs) == 1:
-        return await write_change.change(where, jobs[0], decide, patience)
+        return await write_change.change(where, jobs[0], decide, patience, creates=creates)
     end, all_begun = Exit.DONE, list[BegunChange]()
     until = time.monotonic() + patience.seconds
     async with reached(where) as (client, namespace):
-        working = await write_change.refuse_uninstalled(client, namespace, jobs)
+        working = await write_change.refuse_uninstalled(client, namespace, jobs, creates=creates)
         write_change.warn(working)
         for job in jobs:
             try:

@@ -86,21 +86,32 @@ class BegunChange:
 Decide = Callable[[ApiWriter, Snapshot], Awaitable[JobChange]]
 
 
-async def change(where: Where, job: str, decide: Decide, patience: Patience) -> Exit:
-    """Change a job, and wait for the end of the change. Raises `errors.KubeError`."""
+async def change(
+    where: Where, job: str, decide: Decide, patience: Patience, *, creates: bool = False
+) -> Exit:
+    """Change a job, and wait for the end of the change. Raises `errors.KubeError`.
+
+    creates: the change makes a new launcher.
+    """
     async with reached(where) as (client, namespace):
-        return await carry_out(client, namespace, job, decide, patience)
+        return await carry_out(client, namespace, job, decide, patience, creates=creates)
 
 
 async def carry_out(
-    client: ApiWriter, namespace: str | None, job: str, decide: Decide, patience: Patience
+    client: ApiWriter,
+    namespace: str | None,
+    job: str,
+    decide: Decide,
+    patience: Patience,
+    *,
+    creates: bool = False,
 ) -> Exit:
     """Do the same as `change`, with a connected client.
 
     Nothing is written where mpijob-elastic is not installed, and nothing is waited for where no
     controller is at work and none may take over in a moment. Raises `errors.KubeError`.
     """
-    working = await refuse_uninstalled(client, namespace, [job])
+    working = await refuse_uninstalled(client, namespace, [job], creates=creates)
     begun = await write(client, namespace, job, decide, waits=patience.wait)
     say(begun.change.says)
     warn(working)
@@ -111,14 +122,16 @@ async def carry_out(
 
 
 async def refuse_uninstalled(
-    client: ApiWriter, namespace: str | None, jobs: Sequence[str]
+    client: ApiWriter, namespace: str | None, jobs: Sequence[str], *, creates: bool = False
 ) -> AtWork:
     """Return who carries out changes of these jobs of a namespace.
+
+    creates: the changes make new launchers.
 
     Raises Refused where mpijob-elastic is not installed, does not cover the namespace, or gives no
     sign of life.
     """
-    working = await at_work.check_change(client, namespace, jobs, now=time.time())
+    working = await at_work.check_change(client, namespace, jobs, now=time.time(), creates=creates)
     if not working.installed:
         raise Refused(f"{working.trouble}; {working.advice}")
     return working

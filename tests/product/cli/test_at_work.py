@@ -18,7 +18,7 @@ from mpijob_elastic.cli.jobs import at_work, leader, several, show, submit, watc
 from mpijob_elastic.cli.jobs.at_work import AtWork, Leader
 from mpijob_elastic.cli.jobs.creation import Creation
 from mpijob_elastic.cli.jobs.show import JobsAsked
-from mpijob_elastic.cli.jobs.size_request import SizeRequest, size_decision
+from mpijob_elastic.cli.jobs.size_request import SizeRequest, resuming, size_decision
 from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
 from mpijob_elastic.cli.jobs.write_change import Patience
 from mpijob_elastic.cli.target import Where
@@ -546,3 +546,33 @@ async def test_submit_asks_for_the_webhook_too_because_the_launcher_needs_it(
         assert await submit.submit(where, asked, Creation()) == Exit.DONE
         assert MPI_JOBS.path("default", "fresh") in server.objects
     assert capsys.readouterr().err == words
+
+
+GETS_NO_LIST = "Warning: the webhook changes nothing in namespace default (no MutatingWebhookConf"
+
+
+@pytest.mark.parametrize(("changes", "questions"), [(True, 1), (False, 3)])
+async def test_who_creates_launchers_is_told_that_they_get_no_host_list(
+    changes: bool, questions: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = submit.Words(name="fresh", image="i", command=["x"], env={}, data={}, np=1)
+    sent_questions = list[Sent]()
+    async with Server() as server:
+        hook, server.webhook_changes = server.hook, changes
+
+        def counted(sent: Sent) -> object | None:
+            if sent.method == "POST" and "dryRun" in sent.query:
+                sent_questions.append(sent)
+            return hook(sent)
+
+        server.hook = counted
+        where = Where(kubeconfig=server.kubeconfig, namespace="default")
+        assert await submit.submit(where, asked, Creation()) == Exit.DONE
+        said = capsys.readouterr().err
+        assert said.startswith(GETS_NO_LIST) is not changes
+        assert bool(said) is not changes
+        assert len(sent_questions) == questions
+        await several.change(where, ["train"], resuming, NO_WAIT, creates=True)
+        assert capsys.readouterr().err.startswith(GETS_NO_LIST) is not changes
+        await scaled(server, NO_WAIT)
+        assert not capsys.readouterr().err
