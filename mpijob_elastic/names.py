@@ -142,6 +142,7 @@ HISTORY = f"{PREFIX}history"
 # The program, its namespace and its objects [ours].
 PROGRAM = "mpijob-elastic"
 INSTALL = f"{PROGRAM} install"
+INSTALL_AGAIN = f"`{INSTALL}` with the options of the installation"
 NAMESPACE = "mpijob-elastic"
 # Limits controller and webhook to these namespaces, with spaces between them.
 JOBS_NAMESPACE_VARIABLE = "MPIJOB_ELASTIC_JOBS_NAMESPACE"

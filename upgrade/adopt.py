@@ -37,7 +37,10 @@ async def adopt(
         return True
     if found.readiness is not Readiness.RESTART or view.launcher is None:
         raise Refused(f"{namespace}/{job} cannot be adopted ({found.readiness}): {found.why}")
-    if not await webhook_call.is_answered(client, namespace):
+    called = await webhook_call.called(client, namespace)
+    if called.changes is False and called.checks:
+        raise Refused(f"{called.lacks(namespace)}: an administrator runs {names.INSTALL_AGAIN}")
+    if not called.answers:
         raise Refused(
             f"the webhook is not called for jobs in {namespace}, so a new launcher would not see "
             "the host list either; an administrator runs `mpijob-elastic upgrade preflight`, or "

@@ -125,8 +125,11 @@ async def _is_ours(client: ApiReader, path: str) -> bool:
 
 async def _uncalled(client: ApiWriter, namespace: str) -> str:
     # An API server calls a webhook a moment after its registration, and does without it until then.
-    called = await webhook_call.is_answered(client, namespace)
-    return "" if called else "canary: the webhook was not called for a new job; see its log"
+    called = await webhook_call.called(client, namespace)
+    if not called.answers:
+        return "canary: the webhook was not called for a new job; see its log"
+    lacks = called.lacks(namespace)
+    return f"canary: {lacks}" if lacks else ""
 
 
 async def _unprepared(client: ApiReader, namespace: str) -> str:

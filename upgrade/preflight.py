@@ -4,6 +4,7 @@ Nothing is written; a question that cannot be answered is reported as open.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
@@ -12,6 +13,7 @@ from mpijob_elastic import capabilities, names
 from mpijob_elastic.install import Refused, installer, objects, server, webhook_call
 from mpijob_elastic.install.installer import InstallPlan
 from mpijob_elastic.install.server import Server
+from mpijob_elastic.install.webhook_call import CalledWebhook
 from mpijob_elastic.kube import envelopes, errors, kubectl_yaml
 from mpijob_elastic.kube.reader import LARGE_PAGE, ApiReader, list_objects, list_texts, readable
 from mpijob_elastic.kube.resources import (
@@ -214,14 +216,18 @@ async def _webhook(client: ApiWriter, plan: InstallPlan) -> PreflightFinding:
     registered = await registration.read(client)
     if registered is None:
         return findings.unknown("webhook", "read its registration")
+    namespace = next(iter(plan.jobs_namespaces), "default")
+    called = CalledWebhook(checks=False, changes=None)
+    with suppress(errors.ApiError):
+        called = await webhook_call.called(client, namespace)
+    lacks = called.lacks(namespace)
+    if called.checks and not registered:
+        lacks = webhook_call.unchanging(namespace)
+    if lacks:
+        return PreflightFinding("webhook", Advice.CARE, f"half installed: {lacks}")
     if not registered:
         return PreflightFinding("webhook", Advice.GO, "not installed yet")
-    namespace = next(iter(plan.jobs_namespaces), "default")
-    try:
-        answers = await webhook_call.is_answered(client, namespace)
-    except errors.ApiError:
-        answers = False
-    if answers:
+    if called.answers:
         return PreflightFinding("webhook", Advice.GO, "installed; it answers")
     if await registration.is_left_out(client, namespace, registration.home(registered)):
         said = f"installed; namespace {namespace} leaves it out, so it was not asked"

@@ -103,6 +103,8 @@ class WatchCache(Generic[T]):
     field_selector: str | None = None
     clock: Callable[[], float] = time.monotonic
     times: WatchTimes = WatchTimes()
+    #: Whether `run` raises errors.Forbidden. A controller goes on, because a right may come.
+    ends_forbidden: bool = False
 
     def __post_init__(self) -> None:
         """Begin without any object."""
@@ -136,11 +138,13 @@ class WatchCache(Generic[T]):
         return self.clock() - self._alive
 
     async def run(self) -> Never:
-        """List and watch for ever; cancel to stop."""
+        """List and watch for ever; cancel to stop. See `ends_forbidden`."""
         failures = 0
         while True:
             started = self.clock()
             problem = await self._round()
+            if self.ends_forbidden and isinstance(problem, errors.Forbidden):
+                raise problem
             healthy = self.clock() - started >= self.times.healthy
             failures = 0 if healthy else failures + 1
             delay = self._delay(failures, problem)

@@ -18,7 +18,7 @@ from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.job import Job
 from tests.lab.ranks import in_pod
 from tests.lab.typed import Typed, said
-from tests.lab.waiting import PATIENCE
+from tests.lab.waiting import PATIENCE, may
 from tests.product.cli.test_json_path import TEMPLATES, WORLD
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]
@@ -267,3 +267,24 @@ def test_templates_print_what_kubectl_prints(cluster: Cluster) -> None:
         if theirs != ours and not is_same:
             differ.append((template, theirs, ours))
     assert not differ, "\n".join(map(str, differ))
+
+
+async def test_who_may_list_and_not_watch_is_told_so_and_nothing_goes_on(
+    cluster: Cluster, jobs: list[Job]
+) -> None:
+    namespace = jobs[0].namespace
+    here = ("-n", namespace)
+    cluster.kubectl("create", "serviceaccount", "lister", *here)
+    cluster.kubectl(
+        *("create", "role", "lists", *here, "--verb=get,list"),
+        "--resource=mpijobs.kubeflow.org,pods,configmaps,events",
+    )
+    who = f"--serviceaccount={namespace}:lister"
+    cluster.kubectl("create", "rolebinding", "lists", *here, "--role=lists", who)
+    may(cluster, "lister", "list", "events", namespace=namespace)
+    lister = Typed(cluster.service_account_kubeconfig(namespace, "lister"), namespace)
+    for words in (("get", "-w"), ("events", jobs[0].name, "-w"), ("watch", jobs[0].name)):
+        async with asyncio.timeout(PATIENCE):
+            code, printed = await lister.run(*words)
+        assert (code, "your account may not watch " in printed) == (1, True), printed
+        assert "again in" not in printed

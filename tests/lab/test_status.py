@@ -1,6 +1,9 @@
 """`mpijob-elastic status`, and what commands say where nobody would carry out a change; as an administrator and as a user."""
 
+import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,7 @@ from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.command_line import IMAGE, UNINSTALL, CommandLine
 from tests.lab.job import Job
-from tests.lab.launchers import UNMUTATED, label
+from tests.lab.launchers import UNMUTATED, label, patched, until_patched
 from tests.lab.typed import Typed
 from tests.lab.waiting import may
 
@@ -158,6 +161,76 @@ async def test_a_namespace_that_opts_out_of_the_webhook_is_not_broken(
     assert code == Exit.DONE, printed
     code, _, found = await parts(Typed(cluster.kubeconfig, job.namespace))
     assert (code, found["webhook"]) == (Exit.OTHERWISE, ("ok", "answers for jobs in default"))
+
+
+@asynccontextmanager
+async def without_mutation(
+    cluster: Cluster, client: ApiWriter, namespace: str
+) -> AsyncIterator[None]:
+    """Delete the MutatingWebhookConfiguration, and put it back."""
+    kind = ("mutatingwebhookconfiguration", "mpijob-elastic")
+    found = json.loads(cluster.kubectl("get", *kind, "-o", "json"))
+    for key in ("uid", "resourceVersion", "creationTimestamp", "managedFields"):
+        found["metadata"].pop(key, None)
+    cluster.kubectl("delete", *kind)
+    try:
+        while await patched(client, namespace):
+            await asyncio.sleep(0.1)
+        yield
+    finally:
+        cluster.kubectl("create", "-f", "-", stdin=json.dumps(found))
+        await until_patched(client, namespace)
+
+
+@pytest.mark.usefixtures("elastic", "operator")
+async def test_half_of_the_registration_is_missing(
+    cluster: Cluster, client: ApiWriter, namespace: str
+) -> None:
+    """The other half still refuses the bad job by which the webhook is asked."""
+    user = Typed(users_kubeconfig(cluster, namespace), namespace)
+    administrator = Typed(cluster.kubeconfig, namespace)
+    await until_patched(client, namespace)
+    submit = ("submit", "--image=i", "--np=1")
+    words = "new launchers get no discover_hosts.sh"
+    async with without_mutation(cluster, client, namespace):
+        for one in (administrator, user):
+            code, report, found = await parts(one)
+            assert (code, report["verdict"]) == (Exit.REFUSED, "broken")
+            state, said = found["webhook"]
+            assert (state, words in said) == ("wrong", True)
+        code, printed = await user.run(*submit, "--name=one", "--", "true")
+        assert (code, printed.count(words)) == (Exit.DONE, 1), printed
+    code, _, found = await parts(administrator)
+    assert (code, found["webhook"][0]) == (Exit.OTHERWISE, "ok")
+    code, printed = await user.run(*submit, "--name=two", "--", "true")
+    assert (code, words in printed) == (Exit.DONE, False), printed
+
+
+@pytest.mark.usefixtures("elastic", "operator")
+async def test_who_may_patch_and_not_create_changes_no_size_where_nothing_answers(
+    cluster: Cluster, job: Job, client: ApiWriter
+) -> None:
+    here = ("-n", job.namespace)
+    cluster.kubectl("create", "serviceaccount", "patches", *here)
+    for name, verbs, resources in (
+        ("edits", "get,list,watch,patch", "mpijobs.kubeflow.org"),
+        ("sees", "get,list,watch", "pods,configmaps"),
+    ):
+        cluster.kubectl("create", "role", name, *here, f"--verb={verbs}", f"--resource={resources}")
+        who = f"--serviceaccount={job.namespace}:patches"
+        cluster.kubectl("create", "rolebinding", name, *here, f"--role={name}", who)
+    may(cluster, "patches", "patch", "mpijobs.kubeflow.org", namespace=job.namespace)
+    may(cluster, "patches", "list", "configmaps", namespace=job.namespace)
+    user = Typed(cluster.service_account_kubeconfig(job.namespace, "patches"), job.namespace)
+    await job.create(replicas=1)
+    await job.settled(1)
+    code, printed = await user.run("scale", job.name, "--replicas=2", "--no-wait")
+    assert code == Exit.DONE, printed
+    await job.settled(2)
+    await label(client, job.namespace, UNMUTATED)
+    said = await user.refused("scale", job.name, "--replicas=3", "--no-wait")
+    assert f"no webhook of mpijob-elastic answers for namespace {job.namespace}" in said
+    assert (await job.state()).replicas == 2
 
 
 def roles(lab: CommandLine) -> list[str]:

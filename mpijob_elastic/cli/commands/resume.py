@@ -30,4 +30,5 @@ async def resume(
     answer from the API server; 130 Ctrl-C.
     """
     patience = work.write_change.Patience(wait=wait, seconds=float(timeout), look=look)
-    return await work.several.change(where, job, work.size_request.resuming, patience)
+    decide = work.size_request.resuming
+    return await work.several.change(where, job, decide, patience, creates=True)

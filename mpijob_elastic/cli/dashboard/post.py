@@ -158,20 +158,20 @@ async def make(client: ApiWriter, key: Key, asked: PostedChange, channel: Channe
     Raises Refused where nobody would ever carry it out, or where the change is impossible, and
     other `errors.KubeError`.
     """
-    working = await write_change.refuse_uninstalled(client, key[0])
+    working = await write_change.refuse_uninstalled(client, key[0], [key[1]])
     if not asked.confirmed:
         decide = _DECIDE[asked.change](asked.number)
-        snapshot, found = await write_change.write(client, *key, decide, dry_run=True)
-        channel.put("foretold", _warned(working, consequence(asked, snapshot.view)))
-        channel.put("confirms", fingerprint(asked, snapshot.view, found.says))
-        channel.put("asks" if found.patch else "says", found.says)
+        tried = await write_change.write(client, *key, decide, dry_run=True)
+        view, says = tried.snapshot.view, tried.change.says
+        channel.put("foretold", _warned(working, consequence(asked, view)))
+        channel.put("confirms", fingerprint(asked, view, says))
+        channel.put("asks" if tried.change.patch else "says", says)
         return
-    snapshot, found = await write_change.write(client, *key, _same(asked))
-    channel.put("says", found.says)
+    begun = await write_change.write(client, *key, _same(asked), waits=True)
+    channel.put("says", begun.change.says)
     _, lines = await write_change.outcome(
         client,
-        snapshot,
-        found,
+        begun,
         PATIENCE,
         lambda progress: channel.put("progress", str(progress)),
         leader=Leader(working),

@@ -20,7 +20,7 @@ from mpijob_elastic.cli.jobs import explain, history, job_events, report
 from mpijob_elastic.cli.jobs.dependencies import Event, read_event
 from mpijob_elastic.cli.jobs.explain import Evidence, Looks
 from mpijob_elastic.cli.jobs.job_events import EventOwner
-from mpijob_elastic.cli.jobs.live import Key, Live, check_reading
+from mpijob_elastic.cli.jobs.live import Key, Live, check_reading, kept
 from mpijob_elastic.cli.jobs.snapshot import Selection, Snapshot, fetch_job
 from mpijob_elastic.diagnosis.facts import Finding, Level, Look
 from mpijob_elastic.kube import errors
@@ -290,16 +290,17 @@ class _ShownJob:
         return self._before
 
     async def follow_events(self) -> None:
-        """Send the newest Events on the job and its pods, after each change."""
-        path = EVENTS.path(self._key[0])
-        try:
-            await self._client.get(path, query={"limit": "1"})
-        except errors.Forbidden as error:
-            self._channel.put("events", {"items": [], "error": rights.in_words(error)})
-            return
-        except errors.KubeError:
-            pass  # the watch tries again
-        changed = asyncio.Event()
+        """Send the newest Events on the job and its pods, after each change.
+
+        Without the right to follow them the page gets the words for that.
+        """
+        changed, refused = asyncio.Event(), asyncio.Event()
+
+        def refuse(refusal: errors.Forbidden) -> None:
+            self._channel.put("events", {"items": [], "error": rights.in_words(refusal)})
+            refused.set()
+            changed.set()
+
         cache = WatchCache(
             self._client,
             EVENTS,
@@ -307,11 +308,12 @@ class _ShownJob:
             on_change=lambda _old, _new: changed.set(),
             random=Random(),  # noqa: S311 - jitter, no secret
             namespace=self._key[0],
+            ends_forbidden=True,
         )
         async with asyncio.TaskGroup() as group:
-            group.create_task(cache.run())
+            group.create_task(kept(cache, refuse))
             await cache.synced.wait()
-            while True:
+            while not refused.is_set():
                 changed.clear()
                 snapshot = self._live.snapshot(self._key)
                 mine = job_events.chosen(cache.store.values(), owner(snapshot)) if snapshot else []

@@ -50,6 +50,8 @@ class SeenWebhook:
     namespace: str = ""
     #: Why it does not answer, in words; "" if nobody knows.
     trouble: str = ""
+    #: What is missing of a webhook that answers, in words; "" for nothing.
+    lacks: str = ""
     #: Why it was not asked, as a sentence; "" if it was.
     unasked: str = ""
     #: A namespace of jobs for which the API server does not ask the webhook; "" for none.

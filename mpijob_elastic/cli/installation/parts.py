@@ -16,6 +16,7 @@ from mpijob_elastic.cli.installation.facts import (
     InstallationFacts,
     NotReadable,
     SeenDeployment,
+    SeenWebhook,
 )
 from mpijob_elastic.cli.jobs.at_work import NOT_INSTALLED
 from mpijob_elastic.cli.jobs.leader import NO_HOLDER
@@ -277,17 +278,26 @@ def _replicas(part: str, said: str, found: SeenDeployment | NotReadable | None) 
 
 def _webhook(facts: InstallationFacts) -> InstalledPart:
     part, seen = "webhook", facts.webhook
+    if trouble := _webhook_trouble(seen):
+        return _wrong(part, trouble)
     if seen.answers:
         return _replicas(part, f"answers for jobs in {seen.namespace}", facts.webhook_pods)
-    if seen.registered is False:
-        return _wrong(part, "not registered, so the API server does not call it")
-    if seen.trouble:
-        return _wrong(part, seen.trouble)
-    if seen.answers is False:
-        return _wrong(part, f"does not answer for jobs in {seen.namespace}")
     if seen.left_out:
         return _replicas(part, f"not asked for jobs in {seen.left_out}", facts.webhook_pods)
     return _unknown(part, _as_far_as_seen(facts))
+
+
+def _webhook_trouble(seen: SeenWebhook) -> str:
+    """Return what is wrong with the webhook; "" for nothing, or if it was not asked."""
+    if seen.lacks:
+        return f"{seen.lacks}: an administrator runs {names.INSTALL_AGAIN}"
+    if seen.answers:
+        return ""
+    if seen.registered is False:
+        return "not registered, so the API server does not call it"
+    if seen.trouble:
+        return seen.trouble
+    return f"does not answer for jobs in {seen.namespace}" if seen.answers is False else ""
 
 
 def _as_far_as_seen(facts: InstallationFacts) -> str:

@@ -214,13 +214,17 @@ async def _webhook(
     if not namespace:
         return seen
     try:
-        answers = await webhook_call.is_answered(client, namespace)
+        called = await webhook_call.called(client, namespace)
     except errors.NotFound:
         unasked = f"there is no namespace {namespace} in which the webhook could be asked"
     except errors.ApiError as error:
         unasked = rights.in_words(error)
     else:
-        return replace(seen, answers=answers, trouble="" if answers else seen.trouble)
+        lacks = called.lacks(namespace)
+        if called.checks and seen.registered is False:
+            lacks = webhook_call.unchanging(namespace)
+        trouble = "" if called.answers else seen.trouble
+        return replace(seen, answers=called.answers, lacks=lacks, trouble=trouble)
     # The answer in another namespace matters little to a namespace that is left out.
     return replace(seen, unasked="" if left_out else unasked)
 

@@ -8,7 +8,8 @@ controller may go or come meanwhile.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -92,38 +93,62 @@ class Leader:
 
 
 async def check_change(
-    client: ApiWriter, namespace: str | None, *, now: float, creates: bool = False
+    client: ApiWriter,
+    namespace: str | None,
+    jobs: Sequence[str] = (),
+    *,
+    now: float,
+    creates: bool = False,
 ) -> AtWork:
     """Do the same as `check`, for a command that is about to change jobs of a namespace.
 
     The controller's Deployment tells whether the namespace is covered. Where this user may not
     read it, or where no leader is seen, the webhook is asked by a dry run. It is also asked if the
-    command creates a job, because a launcher gets its host list when it is created.
+    command creates launchers, because a launcher gets its host list when it is created. jobs: the
+    jobs that exist.
     """
     working = await check(client, now=now)
     if namespace is None or not working.installed:
         return working
+    asked = _Question(namespace=namespace, jobs=jobs, creates=creates)
     if not working.known:
-        return await _answering(client, working, namespace)
+        return await _answering(client, working, asked)
     covered = await _covered_namespaces(client, working.home)
     if covered and namespace not in covered:
         return _uncovering(covered, namespace, working.home)
     if working.trouble or covered is None or creates:
-        return await _answering(client, working, namespace)
+        return await _answering(client, working, asked)
     return working
 
 
-async def _answering(client: ApiWriter, working: AtWork, namespace: str) -> AtWork:
+@dataclass(frozen=True, kw_only=True)
+class _Question:
+    """What a command asks of the webhook."""
+
+    #: Of the jobs.
+    namespace: str
+    #: Jobs that exist, and that the command changes.
+    jobs: Sequence[str]
+    #: Whether the command creates launchers.
+    creates: bool
+
+
+async def _answering(client: ApiWriter, working: AtWork, asked: _Question) -> AtWork:
     """Return the same, unless no webhook answers for a namespace for which one should.
 
     The silence is a doubt where a controller leads, and otherwise the trouble. It says nothing
-    where the webhook is not asked for the namespace, or where the question is refused.
+    where the webhook is not asked for the namespace, or where the question is refused. One question
+    is enough where launchers are created and get their host list.
     """
-    try:
-        answers = await load(_CALL).is_answered(client, namespace)
-    except errors.KubeError:
+    call, namespace = load(_CALL), asked.namespace
+    changes = await _changes(client, asked)
+    if changes:
         return working
-    if answers or await registration.is_left_out(client, namespace, working.home):
+    answers = await _answers(client, namespace, asked.jobs)
+    if answers and changes is False and not working.trouble:
+        advice = f"an administrator runs {names.INSTALL_AGAIN}"
+        return replace(working, doubt=call.unchanging(namespace), advice=advice)
+    if answers is not False or await registration.is_left_out(client, namespace, working.home):
         return working
     silent = f"no webhook of {names.PROGRAM} answers for namespace {namespace}"
     if working.known and not working.trouble:
@@ -141,6 +166,37 @@ async def _answering(client: ApiWriter, working: AtWork, namespace: str) -> AtWo
         ),
         advice=f"an administrator runs `{_STATUS} -n {namespace}`",
     )
+
+
+async def _changes(client: ApiWriter, asked: _Question) -> bool | None:
+    """Return whether launchers that a command creates get their host list; None if unknown."""
+    if not asked.creates:
+        return None
+    with suppress(errors.KubeError):
+        found: bool | None = await load(_CALL).changes_new(client, asked.namespace)
+        return found
+    return None
+
+
+async def _answers(client: ApiWriter, namespace: str, jobs: Sequence[str]) -> bool | None:
+    """Return whether the webhook refuses a bad job; None if all questions are refused.
+
+    Whoever may not create a job may still change one, so a bad edit of a job is the next question.
+    """
+    call = load(_CALL)
+    try:
+        return bool(await call.is_answered(client, namespace))
+    except errors.Unreachable:
+        return None
+    except errors.KubeError:
+        pass  # the next question may be allowed
+    found = set[bool]()
+    for job in jobs:
+        with suppress(errors.KubeError):
+            found.add(await call.refuses_edit(client, namespace, job, names.MIN_REPLICAS))
+        if True in found:
+            return True
+    return False if found else None
 
 
 async def _covered_namespaces(client: ApiReader, home: str) -> tuple[str, ...] | None:

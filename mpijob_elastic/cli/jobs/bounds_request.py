@@ -39,16 +39,16 @@ async def set_bounds(
     """
     end, decide = Exit.DONE, bounds_change(least=least, most=most)
     async with reached(where) as (client, namespace):
-        await refuse_uninstalled(client, namespace)
+        await refuse_uninstalled(client, namespace, jobs)
         for job in jobs:
             try:
-                _, asked = await write(client, namespace, job, decide)
+                begun = await write(client, namespace, job, decide)
             except errors.KubeError as error:
                 if len(jobs) == 1:
                     raise
                 end = max(end, several.say_error(error))
             else:
-                say(asked.says)
+                say(begun.change.says)
     return end
 
 

@@ -25,7 +25,7 @@ from mpijob_elastic.cli.jobs import (
 )
 from mpijob_elastic.cli.jobs.at_work import AtWork, Leader
 from mpijob_elastic.cli.jobs.logs import Wanted
-from mpijob_elastic.cli.jobs.write_change import MANAGER, JobChange, Patience
+from mpijob_elastic.cli.jobs.write_change import MANAGER, BegunChange, JobChange, Patience
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors
@@ -186,7 +186,9 @@ async def _wait_for_training(
         goal=partial(waiting.trains, size=found.view.replicas),
         ended=size_request.trains_now,
     )
-    return await write_change.say_outcome(client, found, asked, patience, Leader(working))
+    # The job is new, so all warnings are about it.
+    begun = BegunChange(snapshot=found, change=asked)
+    return await write_change.say_outcome(client, begun, patience, Leader(working))
 
 
 async def _follow_log(where: Where, name: str) -> Exit:

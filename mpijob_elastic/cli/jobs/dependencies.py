@@ -202,5 +202,5 @@ async def _read(client: ApiReader, path: str, decode: Callable[[bytes], T]) -> T
     """Return an object; None if it does not exist or cannot be read."""
     try:
         return decode(await client.get(path))
-    except errors.KubeError:
+    except (errors.KubeError, msgspec.DecodeError):
         return None

@@ -169,7 +169,7 @@ async def _follow(
     asked: EventsAsked,
     printer: EventPrinter,
 ) -> None:
-    """Print new Events, without an end."""
+    """Print new Events, without an end. Raises errors.Forbidden without the right to watch them."""
     changed = asyncio.Event()
     cache = WatchCache(
         client,
@@ -178,11 +178,16 @@ async def _follow(
         on_change=lambda _old, _new: changed.set(),
         random=Random(),  # noqa: S311 - jitter, no secret
         namespace=namespace,
+        ends_forbidden=True,
     )
-    async with asyncio.TaskGroup() as group:
-        group.create_task(cache.run())
-        while True:
+    running = asyncio.create_task(cache.run())
+    running.add_done_callback(lambda _: changed.set())
+    try:
+        while not running.done():
             await changed.wait()
             changed.clear()
             printer.print(chosen(cache.store.values(), owner, asked.types))
             await asyncio.sleep(BATCH)
+        await running
+    finally:
+        running.cancel()

@@ -61,17 +61,23 @@ class LauncherPod:
 
 
 async def find_job(client: ApiReader, namespace: str, job: str) -> SeenJob:
-    """Return a job. Raises NoSuchJob and other `errors.KubeError`."""
+    """Return a job. Raises NoSuchJob, UnreadableObject and other `errors.KubeError`."""
     found = await client.find(MPI_JOBS.path(namespace, job))
     if found is None:
         raise await snapshot.no_such(client, namespace, job)
-    return snapshot.read_job(found)
+    return snapshot.read_named(found, snapshot.read_job, MPI_JOBS, f"{namespace}/{job}")
+
+
+def _read_pod(raw: bytes, namespace: str, name: str) -> SeenPod:
+    """Read a pod. Raises UnreadableObject."""
+    return snapshot.read_named(raw, snapshot.read_pod, PODS, f"{namespace}/{name}")
 
 
 async def find(client: ApiReader, job: SeenJob) -> LauncherPod | None:
     """Return the launcher, None while this job has no launcher. Raises `errors.KubeError`."""
-    raw = await client.find(PODS.path(job.metadata.namespace, names.launcher(job.metadata.name)))
-    seen = snapshot.read_pod(raw) if raw else None
+    namespace, name = job.metadata.namespace, names.launcher(job.metadata.name)
+    raw = await client.find(PODS.path(namespace, name))
+    seen = _read_pod(raw, namespace, name) if raw else None
     if raw is None or seen is None or seen.metadata.job_uid != job.metadata.uid:
         return None
     facts = as_launcher(seen.facts)
@@ -213,8 +219,9 @@ async def _container(client: ApiReader, job: SeenJob, name: str) -> str:
 
     Raises NotStarted if the pod does not run, and other `errors.KubeError`.
     """
-    raw = await client.find(PODS.path(job.metadata.namespace, name))
-    seen = snapshot.read_pod(raw) if raw else None
+    namespace = job.metadata.namespace
+    raw = await client.find(PODS.path(namespace, name))
+    seen = _read_pod(raw, namespace, name) if raw else None
     state = (
         seen.facts.phase
         if seen and seen.metadata.job_uid == job.metadata.uid

@@ -65,7 +65,8 @@ async def scale(
     if not script.text:
         return await write_change.change(where, job, decide, patience)
     async with reached(where) as (client, namespace):
-        snapshot, tried = await write_change.write(client, namespace, job, decide, dry_run=True)
+        begun = await write_change.write(client, namespace, job, decide, dry_run=True)
+        snapshot, tried = begun.snapshot, begun.change
         launcher, kept = await _running(client, snapshot), f"{snapshot.view.name} was not changed"
         if not asked.grows and tried.patch is None:
             say("The script was not run: no worker has to leave.", err=True)

@@ -28,6 +28,7 @@ from mpijob_elastic.decide import suspend
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.phrases import listed, workers
 
@@ -70,6 +71,7 @@ def size_decision(asked: SizeRequest, *, waits: bool) -> Decide:
         size = _size(view, asked, these)
         grows = size >= view.replicas if asked.grows is None else asked.grows
         _refuse_direction(view, size, grows=grows)
+        _refuse_beyond_bounds(view, size)
         if waits:
             _refuse_held(view, state)
         if owner := await size_owner(client, snapshot):
@@ -200,6 +202,15 @@ def _refuse_direction(view: JobView, size: int, *, grows: bool) -> None:
         raise Refused(
             f"{view.name} has {workers(view.replicas)}: "
             f"`{command(other, view, f'--to {size}')}` does that"
+        )
+
+
+def _refuse_beyond_bounds(view: JobView, size: int) -> None:
+    """Raise Refused for a size that the webhook refuses, because its workers are named first."""
+    if size > max(MOST_WORKERS, view.replicas):
+        raise Refused(
+            f"{view.name}: {view.replicas} → {workers(size)}: an elastic job has at most "
+            f"{workers(MOST_WORKERS)}"
         )
 
 

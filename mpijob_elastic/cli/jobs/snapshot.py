@@ -40,6 +40,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=KubeObject)
 F = TypeVar("F", bound=Fact)
+R = TypeVar("R")
 # Reads what a capability's objects say of a job, and the objects of each job by namespace and name.
 Seeing = tuple[Attach[Any], Mapping[tuple[str, str], list[Any]]]
 # The conditions of an MPIJob ([operator] pkg/apis/kubeflow/v1/common_types.go), the most telling
@@ -56,6 +57,10 @@ class NoSuchJob(errors.KubeError):
 
 class NotServed(errors.KubeError):
     """The cluster does not serve the MPIJobs of mpi-operator v0.2.3."""
+
+
+class UnreadableObject(errors.KubeError):
+    """An object holds a value that cannot be read; the message says which."""
 
 
 class SeenJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -298,6 +303,19 @@ def checked(read: Callable[[bytes], T]) -> Callable[[bytes], T]:
         return read(raw)
 
     return bounded
+
+
+def read_named(raw: bytes, read: Callable[[bytes], R], resource: Resource, name: str) -> R:
+    """Read an object that was asked for by its name, as `NAMESPACE/NAME`.
+
+    Raises UnreadableObject: a list leaves such an object out, but here nothing else is asked for.
+    """
+    try:
+        check_cost(raw)
+        return read(raw)
+    except Exception as error:
+        said = f"{resource.kind} {name} cannot be read: {error}"
+        raise UnreadableObject(said) from error
 
 
 async def no_such(client: ApiReader, namespace: str | None, job: str) -> NoSuchJob:

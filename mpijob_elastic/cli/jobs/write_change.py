@@ -9,11 +9,11 @@ changed, the write is repeated; otherwise the command is refused.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from msgspec.structs import replace
+import msgspec
 
 from mpijob_elastic.capabilities.shown import SIZINGS
 from mpijob_elastic.cli.connection import reached
@@ -71,42 +71,71 @@ class Patience:
 
 # Reason and message of the controller's warnings on a job, by the Event's name.
 OwnWarnings = Mapping[str, tuple[str, str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BegunChange:
+    """A change of a job that is written, or that needs no write."""
+
+    #: The job as it was before.
+    snapshot: Snapshot
+    change: JobChange
+    #: The controller's warnings on the job before the write: all others are about this change,
+    #: however late it is waited for. None if nobody waits for it, or if Events cannot be read.
+    warnings: OwnWarnings | None = None
+
+
 # Returns the change of the job in a snapshot. Raises Refused with the reason if the change is
 # impossible.
 Decide = Callable[[ApiWriter, Snapshot], Awaitable[JobChange]]
 
 
-async def change(where: Where, job: str, decide: Decide, patience: Patience) -> Exit:
-    """Change a job, and wait for the end of the change. Raises `errors.KubeError`."""
+async def change(
+    where: Where, job: str, decide: Decide, patience: Patience, *, creates: bool = False
+) -> Exit:
+    """Change a job, and wait for the end of the change. Raises `errors.KubeError`.
+
+    creates: the change makes a new launcher.
+    """
     async with reached(where) as (client, namespace):
-        return await carry_out(client, namespace, job, decide, patience)
+        return await carry_out(client, namespace, job, decide, patience, creates=creates)
 
 
 async def carry_out(
-    client: ApiWriter, namespace: str | None, job: str, decide: Decide, patience: Patience
+    client: ApiWriter,
+    namespace: str | None,
+    job: str,
+    decide: Decide,
+    patience: Patience,
+    *,
+    creates: bool = False,
 ) -> Exit:
     """Do the same as `change`, with a connected client.
 
     Nothing is written where mpijob-elastic is not installed, and nothing is waited for where no
     controller is at work and none may take over in a moment. Raises `errors.KubeError`.
     """
-    working = await refuse_uninstalled(client, namespace)
-    snapshot, asked = await write(client, namespace, job, decide)
-    say(asked.says)
+    working = await refuse_uninstalled(client, namespace, [job], creates=creates)
+    begun = await write(client, namespace, job, decide, waits=patience.wait)
+    say(begun.change.says)
     warn(working)
-    end = end_without_wait(working, patience, snapshot.view)
+    end = end_without_wait(working, patience, begun.snapshot.view)
     if end is not None:
         return end
-    return await say_outcome(client, snapshot, asked, patience, Leader(working))
+    return await say_outcome(client, begun, patience, Leader(working))
 
 
-async def refuse_uninstalled(client: ApiWriter, namespace: str | None) -> AtWork:
-    """Return who carries out changes of jobs in a namespace.
+async def refuse_uninstalled(
+    client: ApiWriter, namespace: str | None, jobs: Sequence[str], *, creates: bool = False
+) -> AtWork:
+    """Return who carries out changes of these jobs of a namespace.
+
+    creates: the changes make new launchers.
 
     Raises Refused where mpijob-elastic is not installed, does not cover the namespace, or gives no
     sign of life.
     """
-    working = await at_work.check_change(client, namespace, now=time.time())
+    working = await at_work.check_change(client, namespace, jobs, now=time.time(), creates=creates)
     if not working.installed:
         raise Refused(f"{working.trouble}; {working.advice}")
     return working
@@ -132,15 +161,15 @@ def end_without_wait(working: AtWork, patience: Patience, view: JobView) -> Exit
 
 
 async def say_outcome(
-    client: ApiWriter, snapshot: Snapshot, asked: JobChange, patience: Patience, leader: Leader
+    client: ApiWriter, begun: BegunChange, patience: Patience, leader: Leader
 ) -> Exit:
     """Wait for the end of a change, and say how it ended. Raises `errors.KubeError`."""
     try:
-        end, lines = await outcome(client, snapshot, asked, patience, leader=leader)
+        end, lines = await outcome(client, begun, patience, leader=leader)
     except asyncio.CancelledError:
         say(
             f"Interrupted. Nothing is undone, {_outlook(leader)}: "
-            f"`{command('watch', snapshot.view)}` shows it.",
+            f"`{command('watch', begun.snapshot.view)}` shows it.",
             err=True,
         )
         raise
@@ -150,8 +179,7 @@ async def say_outcome(
 
 async def outcome(
     client: ApiWriter,
-    snapshot: Snapshot,
-    asked: JobChange,
+    begun: BegunChange,
     patience: Patience,
     show: Show | None = None,
     *,
@@ -161,11 +189,10 @@ async def outcome(
 
     show, leader: see `wait`.
     """
-    view = snapshot.view
-    before = await dependencies.own_warnings(client, view.namespace, view.ref.uid)
+    view, asked = begun.snapshot.view, begun.change
     end = await wait(
         client,
-        snapshot,
+        begun.snapshot,
         asked.goal,
         seconds=patience.seconds,
         look=patience.look,
@@ -179,12 +206,12 @@ async def outcome(
     progress, seen = end
     await asyncio.sleep(_EVENT_WITHIN)
     after = await dependencies.own_warnings(client, view.namespace, view.ref.uid)
-    warnings = _new_warnings(before, after)
+    warnings = _new_warnings(begun.warnings, after)
     if not (progress.done or progress.otherwise):
         found = await explain.explained(client, seen.snapshot, look=patience.look)
         wrong = [worker for worker in found.workers if worker.cause.level not in THERE]
         job = [finding for finding in found.job if finding.level is not Level.FINE]
-        causes = explain.text(replace(found, job=tuple(job), workers=tuple(wrong)))
+        causes = explain.text(msgspec.structs.replace(found, job=tuple(job), workers=tuple(wrong)))
         goes = "waits" if leader.trouble else "goes on"
         first, last = (
             f"After {late} the change still {goes}: {progress}",
@@ -247,19 +274,11 @@ async def refuse_unknown(client: ApiWriter, view: JobView, key: str, *, then: st
     A webhook knows the annotation if it refuses a bad value, which is sent as a dry run. then: what
     would happen without a webhook, in words.
     """
-    path, query = MPI_JOBS.path(view.namespace, view.name), {**MANAGER, "dryRun": "All"}
-    try:
-        await client.patch_object(
-            path, body=annotated(key, "?"), content_type=MERGE_PATCH, query=query
+    if not await webhook_call.refuses_edit(client, view.namespace, view.name, key):
+        raise Refused(
+            f"no webhook in namespace {view.namespace} knows {key}, so {then}; an administrator "
+            "runs `mpijob-elastic upgrade preflight`"
         )
-    except errors.ApiError as error:
-        if not webhook_call.is_our_refusal(error):
-            raise
-        return
-    raise Refused(
-        f"no webhook in namespace {view.namespace} knows {key}, so {then}; an administrator runs "
-        "`mpijob-elastic upgrade preflight`"
-    )
 
 
 async def size_owner(client: ApiWriter, snapshot: Snapshot) -> str:
@@ -300,11 +319,17 @@ def not_the_same(view: JobView, says: str, *, since: str) -> Refused:
 
 
 async def write(
-    client: ApiWriter, namespace: str | None, job: str, decide: Decide, *, dry_run: bool = False
-) -> tuple[Snapshot, JobChange]:
-    """Write the change; return the job as it was before, and the change.
+    client: ApiWriter,
+    namespace: str | None,
+    job: str,
+    decide: Decide,
+    *,
+    dry_run: bool = False,
+    waits: bool = False,
+) -> BegunChange:
+    """Write the change. Raises Refused if the job changes meanwhile.
 
-    Raises Refused if the job changes meanwhile.
+    waits: the caller waits for the end of the change.
     """
     asked = None
     for _ in range(ATTEMPTS):
@@ -313,9 +338,14 @@ async def write(
         if before not in (None, asked):
             break
         with suppress(errors.Conflict):
+            begun = BegunChange(snapshot=snapshot, change=asked)
+            if waits:
+                uid = snapshot.view.ref.uid
+                warnings = await dependencies.own_warnings(client, snapshot.view.namespace, uid)
+                begun = replace(begun, warnings=warnings)
             if asked.patch is not None:
                 await _write(client, snapshot.view, asked.patch, dry_run=dry_run)
-            return snapshot, asked
+            return begun
     raise Refused(
         f"{job} was changed by somebody else at the same time. Nothing was written; try again"
     )

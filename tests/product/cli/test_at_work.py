@@ -18,7 +18,7 @@ from mpijob_elastic.cli.jobs import at_work, leader, several, show, submit, watc
 from mpijob_elastic.cli.jobs.at_work import AtWork, Leader
 from mpijob_elastic.cli.jobs.creation import Creation
 from mpijob_elastic.cli.jobs.show import JobsAsked
-from mpijob_elastic.cli.jobs.size_request import SizeRequest, size_decision
+from mpijob_elastic.cli.jobs.size_request import SizeRequest, resuming, size_decision
 from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
 from mpijob_elastic.cli.jobs.write_change import Patience
 from mpijob_elastic.cli.target import Where
@@ -29,7 +29,7 @@ from tests.doubles.api import refused
 from tests.doubles.direct import Sent
 from tests.product.cli import worlds
 from tests.product.cli.cluster import Answers, forbidden, lease, reaching, serving, status, world
-from tests.product.cli.test_write_change import A_LOOK, Server, at_work_lease, scaled
+from tests.product.cli.test_write_change import A_LOOK, NO_WAIT, Server, at_work_lease, scaled
 
 LEASE, HOOKS = "mpijob-elastic-controller", "mpijob-elastic"
 NOT_FOUND = status(404, "NotFound")
@@ -268,6 +268,40 @@ async def test_no_size_is_written_for_a_user_where_nothing_answers(
             await scaled(server, A_LOOK)
         assert server.writes == []
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("answers", [True, False])
+@pytest.mark.parametrize("jobs", [("train",), ("none", "train")])
+async def test_who_may_patch_alone_asks_the_webhook_by_a_patch(
+    answers: bool, jobs: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The user may read nothing of the installation, and create no MPIJob."""
+    async with Server() as server:
+        hook = server.hook
+
+        def answer(sent: Sent) -> object | None:
+            closed = "/leases/" in sent.path or "webhookconfigurations" in sent.path
+            if closed or sent.method == "POST":
+                raise refused(403, "Forbidden", "no")
+            if answers and sent.body and "?" in str(sent.body):
+                raise refused(
+                    422,
+                    "Invalid",
+                    'admission webhook "x.webhook.mpijob-elastic" denied the request',
+                )
+            return hook(sent)
+
+        server.hook = answer
+        where = Where(kubeconfig=server.kubeconfig, namespace="default")
+        decide = size_decision(SizeRequest(to=4), waits=False)
+        change = several.change(where, jobs, decide, NO_WAIT)
+        if answers:
+            assert await change == (Exit.DONE if len(jobs) == 1 else Exit.REFUSED)
+        else:
+            with pytest.raises(Refused, match="no webhook of mpijob-elastic answers for namespace"):
+                await change
+        assert server.size == (4 if answers else 2)
+        assert len(server.writes) == answers
 
 
 async def test_a_size_is_waited_for_where_only_the_webhook_is_silent(
@@ -512,3 +546,33 @@ async def test_submit_asks_for_the_webhook_too_because_the_launcher_needs_it(
         assert await submit.submit(where, asked, Creation()) == Exit.DONE
         assert MPI_JOBS.path("default", "fresh") in server.objects
     assert capsys.readouterr().err == words
+
+
+GETS_NO_LIST = "Warning: the webhook changes nothing in namespace default (no MutatingWebhookConf"
+
+
+@pytest.mark.parametrize(("changes", "questions"), [(True, 1), (False, 3)])
+async def test_who_creates_launchers_is_told_that_they_get_no_host_list(
+    changes: bool, questions: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = submit.Words(name="fresh", image="i", command=["x"], env={}, data={}, np=1)
+    sent_questions = list[Sent]()
+    async with Server() as server:
+        hook, server.webhook_changes = server.hook, changes
+
+        def counted(sent: Sent) -> object | None:
+            if sent.method == "POST" and "dryRun" in sent.query:
+                sent_questions.append(sent)
+            return hook(sent)
+
+        server.hook = counted
+        where = Where(kubeconfig=server.kubeconfig, namespace="default")
+        assert await submit.submit(where, asked, Creation()) == Exit.DONE
+        said = capsys.readouterr().err
+        assert said.startswith(GETS_NO_LIST) is not changes
+        assert bool(said) is not changes
+        assert len(sent_questions) == questions
+        await several.change(where, ["train"], resuming, NO_WAIT, creates=True)
+        assert capsys.readouterr().err.startswith(GETS_NO_LIST) is not changes
+        await scaled(server, NO_WAIT)
+        assert not capsys.readouterr().err

@@ -9,14 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from mpijob_elastic.cli.jobs import pods
+from mpijob_elastic.cli.connection import reached
+from mpijob_elastic.cli.jobs import pods, size_request, write_change
 from mpijob_elastic.cli.jobs.explain import NoSuchWorker
 from mpijob_elastic.cli.jobs.pods import NotStarted
-from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
+from mpijob_elastic.cli.jobs.size_request import SizeRequest
+from mpijob_elastic.cli.jobs.snapshot import NoSuchJob, UnreadableObject
+from mpijob_elastic.cli.jobs.write_change import Patience
 from mpijob_elastic.cli.target import Where
+from mpijob_elastic.install import Refused
+from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from tests.doubles.api import TinyApi
 from tests.doubles.launcher_logs import Launcher
 from tests.doubles.shells import Shells, says
+from tests.product.cli.served import NAMESPACE, one_job
 
 ROOT = Path(__file__).parents[3]
 EXIT_3 = {"reason": "ExitCode", "message": "3"}
@@ -192,3 +198,55 @@ async def test_a_pod_that_does_not_run_is_said(typed: Typed) -> None:
     typed.launcher.pending = True
     with pytest.raises(NotStarted, match="train-launcher does not run: Pending"):
         await typed.options("train")
+
+
+@pytest.mark.parametrize(
+    ("container", "words"),
+    [
+        ({"args": 7}, "MPIJob ml/train cannot be read: Expected `array"),
+        ({"resources": {"requests": []}}, "MPIJob ml/train cannot be read: Expected `object"),
+    ],
+)
+async def test_a_job_that_cannot_be_read_is_an_error_and_no_traceback(
+    container: dict[str, object], words: str
+) -> None:
+    async with one_job() as api:
+        path = MPI_JOBS.path(NAMESPACE, "train")
+        job = api.objects[path]
+        job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"] = [
+            {"name": "main", **container}
+        ]
+        api.put(path, job)
+        where = Where(kubeconfig=api.kubeconfig, namespace=NAMESPACE)
+        async with reached(where) as (client, _):
+            with pytest.raises(UnreadableObject, match=words):
+                await pods.find_job(client, NAMESPACE, "train")
+
+
+async def test_a_pod_that_cannot_be_read_is_an_error_and_no_traceback() -> None:
+    async with one_job() as api:
+        path = PODS.path(NAMESPACE, "train-launcher")
+        api.put(path, {**api.objects[path], "status": {"phase": []}})
+        where = Where(kubeconfig=api.kubeconfig, namespace=NAMESPACE)
+        async with reached(where) as (client, _):
+            job = await pods.find_job(client, NAMESPACE, "train")
+            with pytest.raises(UnreadableObject, match=r"^Pod ml/train-launcher cannot"):
+                await pods.find(client, job)
+        with pytest.raises(UnreadableObject, match=r"^Pod ml/train-launcher cannot"):
+            await pods.options(where, job="train", worker=None)
+
+
+@pytest.mark.parametrize(
+    "asked", [SizeRequest(to=10_001), SizeRequest(grows=True, count=1_000_000_000)]
+)
+async def test_a_size_beyond_all_bounds_is_refused_before_its_workers_are_named(
+    asked: SizeRequest,
+) -> None:
+    """A billion names need more memory than the machine has."""
+    async with one_job() as api:
+        where = Where(kubeconfig=api.kubeconfig, namespace=NAMESPACE)
+        decide = size_request.size_decision(asked, waits=False)
+        patience = Patience(wait=False, seconds=1.0, look=False)
+        with pytest.raises(Refused, match=r"train: 3 → \d+ workers: .*at most 10000 workers"):
+            await write_change.change(where, "train", decide, patience)
+        assert not api.writes

@@ -178,6 +178,13 @@ FINDINGS = [
             "-",
         ),
         (
+            {"webhook": replace(ANSWERS, lacks="it changes nothing")},
+            "webhook",
+            "wrong",
+            "it changes nothing: an administrator runs `mpijob-elastic install` with the options of "
+            "the installation",
+        ),
+        (
             {"webhook": replace(ANSWERS, registered=False, answers=False)},
             "webhook",
             "wrong",

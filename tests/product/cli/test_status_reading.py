@@ -23,7 +23,7 @@ from mpijob_elastic.kube.resources import (
     NAMESPACES,
     PODS,
 )
-from tests.doubles.api import TinyApi, refused
+from tests.doubles.api import TinyApi, merged, refused
 from tests.doubles.direct import Sent
 from tests.faults.kubeconfig import write_plain
 from tests.product.cli.test_write_change import at_work_lease
@@ -55,6 +55,8 @@ class World(TinyApi):
         self.requests: list[str] = []
         #: Whose jobs the webhook refuses.
         self.answers_in: Callable[[str], bool] = lambda _: True
+        #: Whose new jobs the webhook changes, or None where somebody refuses that question.
+        self.changes_in: Callable[[str], bool | None] | None = None
         #: Paths that this user may not read.
         self.closed: tuple[str, ...] = ()
         self.hook = self._asked
@@ -102,9 +104,18 @@ class World(TinyApi):
         namespace = sent.path.split("/")[-2]
         if self.closed and namespace != "ml":
             raise refused(403, "Forbidden", 'User "u" cannot create resource "mpijobs"')
+        if "annotations" not in sent.body["metadata"]:
+            return self._changed(sent.body, namespace)
         if self.answers_in(namespace):
             raise refused(400, "BadRequest", OURS)
         return dict(sent.body)
+
+    def _changed(self, job: Any, namespace: str) -> object:
+        changes = (self.changes_in or self.answers_in)(namespace)
+        if changes is None:
+            raise refused(403, "Forbidden", "exceeded quota: mpijobs")
+        marked = {"metadata": {"annotations": {names.PUT_BACK: "true"}}}
+        return merged(job, marked) if changes else dict(job)
 
 
 @pytest.fixture
@@ -332,3 +343,41 @@ async def test_what_a_proxy_says_is_no_answer(
     finally:
         await runner.cleanup()
     assert exit_codes.of(raised.value) is code
+
+
+UNCHANGING = (
+    "the webhook changes nothing in namespace ml (no MutatingWebhookConfiguration mpijob-elastic, "
+    "or that of an older version), so new launchers get no discover_hosts.sh: an administrator runs "
+    "`mpijob-elastic install` with the options of the installation"
+)
+
+
+@pytest.mark.parametrize("changes", [False, None])
+async def test_an_administrator_sees_that_half_of_the_registration_is_gone(
+    world: World, capsys: pytest.CaptureFixture[str], changes: bool | None
+) -> None:
+    world.changes_in = lambda _: changes
+    world.objects.pop(REGISTERED)
+    code, parts, last = await said(world, capsys)
+    assert parts["webhook"] == ("wrong", UNCHANGING)
+    assert (code, last) == (Exit.REFUSED, "mpijob-elastic does not work.")
+
+
+async def test_a_user_sees_that_new_launchers_get_no_host_list(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.changes_in = lambda _: False
+    world.closed = tuple(path for path in NOT_A_USERS if path != LEASE)
+    code, parts, last = await said(world, capsys)
+    assert parts["webhook"] == ("wrong", UNCHANGING)
+    assert (code, last) == (Exit.REFUSED, "mpijob-elastic does not work.")
+
+
+async def test_a_webhook_that_checks_no_jobs_does_not_work_either(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.answers_in, world.changes_in = (lambda _: False), (lambda _: True)
+    _, parts, last = await said(world, capsys)
+    assert parts["webhook"][0] == "wrong"
+    assert "no ValidatingWebhookConfiguration mpijob-elastic" in parts["webhook"][1]
+    assert last == "mpijob-elastic does not work."

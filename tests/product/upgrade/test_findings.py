@@ -1,5 +1,7 @@
 """What preflight finds: operators, Kueue, and what an upgrade means for a job."""
 
+import re
+
 import pytest
 
 from mpijob_elastic import names
@@ -323,6 +325,29 @@ async def test_rules_that_may_not_be_listed_are_an_open_question(
     with proxy.inject(Answer(status=403), on=lambda one: "/services" in one.path):
         [found] = await preflight.labels(client, InstallPlan(), await preflight.job_texts(client))
     assert found == findings.unknown("labels", "list services in all namespaces")
+
+
+@pytest.mark.parametrize(
+    ("checks", "changes", "registered", "words"),
+    [
+        (True, True, True, "installed; it answers"),
+        (True, False, True, "half installed: .*no MutatingWebhookConfiguration"),
+        (True, False, False, "half installed: .*no MutatingWebhookConfiguration"),
+        (False, True, True, "half installed: .*no ValidatingWebhookConfiguration"),
+        (False, False, False, "not installed yet"),
+    ],
+)
+async def test_half_a_webhook_is_no_webhook_that_answers(
+    api: TinyApi, client: ApiWriter, checks: bool, changes: bool, registered: bool, words: str
+) -> None:
+    api.put("/version", {"minor": "34", "gitVersion": "v1.34.4"})
+    hooks = {"metadata": {}, "webhooks": [{"name": "x", "clientConfig": {"caBundle": "eA=="}}]}
+    if registered:
+        api.put(MUTATING_WEBHOOKS.path(name=names.WEBHOOK_CONFIGURATION), hooks)
+    api.webhook, api.webhook_changes = checks, changes
+    found = (await preflight.look(client, InstallPlan(), now=0.0)).findings
+    [said] = [one.text for one in found if one.topic == "webhook"]
+    assert re.match(words, said)
 
 
 async def test_a_namespace_that_leaves_the_webhook_out_does_not_stand_for_it(
