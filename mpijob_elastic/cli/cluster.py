@@ -48,6 +48,14 @@ def plan(
         raise typer.BadParameter(str(error), param_hint="--jobs-namespace") from None
 
 
+def removed_overlays(removed: list[Overlay] | None, plan: InstallPlan) -> tuple[Overlay, ...]:
+    """Return the overlays that may go. Raises typer.BadParameter if the plan has one of them."""
+    found = tuple(removed or ())
+    if both := set(found).intersection(plan.overlays):
+        raise typer.BadParameter(f"{min(both)} is given, too", param_hint="--remove-overlay")
+    return found
+
+
 @asynccontextmanager
 async def connected(where: Where) -> AsyncIterator[ApiWriter]:
     """Give a connected client. Raises `errors.Unconfigured` without a usable configuration."""

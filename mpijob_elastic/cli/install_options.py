@@ -13,6 +13,13 @@ Overlays = Annotated[
     list[Overlay] | None,
     typer.Option("--overlay", help="Variant of the installation; repeatable."),
 ]
+Removed = Annotated[
+    list[Overlay] | None,
+    typer.Option(
+        "--remove-overlay",
+        help="Remove what this overlay brought, where somebody loses by it; repeatable.",
+    ),
+]
 Managed = Annotated[
     list[str] | None,
     typer.Option(

@@ -11,7 +11,15 @@
 from dataclasses import dataclass, replace
 
 from mpijob_elastic import __version__, names
-from mpijob_elastic.install import Refused, overlays, pod_versions, removal, rollout, server
+from mpijob_elastic.install import (
+    Refused,
+    optional_parts,
+    overlays,
+    pod_versions,
+    removal,
+    rollout,
+    server,
+)
 from mpijob_elastic.install.objects import Manifest, Say, identity, read
 from mpijob_elastic.install.overlays import EVERYBODY, Overlay
 from mpijob_elastic.install.server import HOOKS, OLDEST, OPTIONAL_KINDS, WORKLOADS, Applier, Server
@@ -70,6 +78,10 @@ class InstallOptions:
     force: bool = False
     #: See `removal.check_coverage`.
     uncover: bool = False
+    #: Overlays that may go although they were given before.
+    removed: tuple[Overlay, ...] = ()
+    #: The command as it was typed, for whoever has to repeat it.
+    typed: str = names.INSTALL
     #: Wait for readiness.
     wait: bool = True
     #: Seconds to wait at most.
@@ -110,6 +122,9 @@ async def install(
     wanted = plan.manifests()
     found = await server.examine(client, [*wanted, *server.every_manifest()])
     stale = await check(client, found, plan, uncover=options.uncover)
+    await optional_parts.check_kept(
+        client, stale, plan.overlays, options.removed, typed=options.typed
+    )
     applier = Applier(client=client, server=found, dry_run=options.dry_run, force=options.force)
     waits = options.wait and not options.dry_run
     manifests = overlays.for_version(wanted, found.minor)

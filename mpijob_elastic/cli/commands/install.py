@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mpijob_elastic import names
 from mpijob_elastic.cli import work
-from mpijob_elastic.cli.cluster import INTERRUPTED, News, connected, end, plan, tell
+from mpijob_elastic.cli.cluster import (
+    INTERRUPTED,
+    News,
+    connected,
+    end,
+    plan,
+    removed_overlays,
+    tell,
+)
 from mpijob_elastic.cli.cluster_command import cluster_command
-from mpijob_elastic.cli.install_options import LeaseReaders, Managed, Overlays, Scale
+from mpijob_elastic.cli.install_options import LeaseReaders, Managed, Overlays, Removed, Scale
 from mpijob_elastic.cli.options import DryRun, StepTimeout, TemplateLabels
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused
@@ -33,6 +44,7 @@ async def install(
             "--uncover", help="Release namespaces that are managed now and not given here."
         ),
     ] = False,
+    remove_overlay: Removed = None,
     image: Annotated[
         str | None,
         typer.Option(
@@ -116,7 +128,13 @@ async def install(
         say(*kubectl_yaml.dump_all(wanted.manifests()).splitlines())
         return
     options = work.installer.InstallOptions(
-        dry_run=dry_run, force=force_conflicts, uncover=uncover, wait=wait, timeout=timeout
+        dry_run=dry_run,
+        force=force_conflicts,
+        uncover=uncover,
+        removed=removed_overlays(remove_overlay, wanted),
+        typed=shlex.join([names.PROGRAM, *sys.argv[1:]]),
+        wait=wait,
+        timeout=timeout,
     )
     news = News(prefix="waiting: ", dry_run=dry_run)
 
