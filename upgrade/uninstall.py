@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mpijob_elastic import names
-from mpijob_elastic.install import Refused, removal, rollout, server
+from mpijob_elastic.install import Refused, gated_pods, removal, rollout, server
 from mpijob_elastic.install.objects import Say
 from mpijob_elastic.install.removal import Quota
 from mpijob_elastic.install.server import HOOKS, WORKLOADS, Found
@@ -73,7 +73,7 @@ class Uninstallation:
             found = sorted(apart, key=lambda one: (-server.order(one.resource.kind), one.identity))
             await server.check_deletions(client, found)
             if found:
-                removal.check_none_waits(await removal.held(client))
+                gated_pods.check_none(await gated_pods.read(client))
             if _holds_namespace(found):
                 await _check_no_jobs(client)
             takes_scale = takes_scale and await _can_take_scale(client)
@@ -111,7 +111,7 @@ class Uninstallation:
         if self.traces is not None:
             await canary.remove_all(client)
         if self.found:  # a job may have been suspended since the question was asked
-            removal.check_none_waits(await removal.held(client))
+            gated_pods.check_none(await gated_pods.read(client))
         await removal.delete(
             client, [one for one in self.found if one.resource.kind in _FIRST], say
         )
@@ -121,7 +121,7 @@ class Uninstallation:
             return f"{count} pods in {names.NAMESPACE} are still ending" if count else ""
 
         await rollout.wait(pods, seconds=seconds, say=say, advice=_AGAIN)
-        left = await removal.left_waiting(client)
+        left = await gated_pods.left_waiting(client)
         left += await removal.give_back(client, seconds=seconds, say=say)
         if self.traces is not None:
             left += await traces.sweep(client, say=say, said=self.traces.lines())

@@ -217,7 +217,7 @@ def test_pods_at_a_gate_are_not_left_alone_whatever_is_said(clean: CommandLine) 
         )
         assert "for ever: jobs/filler-lab-1." in said
         said = clean.refused("install", "--jobs-namespace=others", "--uncover")
-        assert "nobody else takes off: jobs/filler-lab-1. Resume" in said
+        assert "nobody else takes off: jobs/filler-lab-1. For each" in said
         assert covered(clean) == {"jobs", "others"}
         clean.install("--jobs-namespace=jobs", "--uncover")
 

@@ -51,7 +51,7 @@ async def test_pods_that_came_to_a_gate_after_the_question_are_seen(
         client=client, found=found, takes_scale=False, traces=None, quota=Quota()
     )
     with pytest.raises(
-        Refused, match=r"gate of ours that nobody else takes off: /train-launcher\. Resume"
+        Refused, match=r"gate of ours that nobody else takes off: /train-launcher\. For each"
     ):
         await planned.run(seconds=1, say=print)
     assert api.deletions == []
