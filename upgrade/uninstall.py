@@ -19,9 +19,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mpijob_elastic import names
-from mpijob_elastic.install import Refused, gated_pods, removal, rollout, server
+from mpijob_elastic.install import Refused, gated_pods, removal, role_bindings, rollout, server
+from mpijob_elastic.install.gated_pods import GatedPod
 from mpijob_elastic.install.objects import Say
 from mpijob_elastic.install.removal import Quota
+from mpijob_elastic.install.role_bindings import LeftBinding
 from mpijob_elastic.install.server import HOOKS, WORKLOADS, Found
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
@@ -52,6 +54,10 @@ class Uninstallation:
     traces: Traces | None
     #: Quota of queued jobs.
     quota: Quota
+    #: Pods that wait at a gate of ours. As long as there are any, nothing is removed.
+    waiting: tuple[GatedPod, ...] = ()
+    #: Bindings that stay and give nothing.
+    bindings: tuple[LeftBinding, ...] = ()
 
     @classmethod
     async def prepare(
@@ -59,7 +65,8 @@ class Uninstallation:
     ) -> Uninstallation:
         """Find what is there; whatever can fail fails before anything is deleted.
 
-        Raises `Refused` and KubeError.
+        Pods that wait are found, and refused by `check_none_waits`, so that a dry run can list
+        everything first. Raises `Refused` and KubeError.
         """
         try:
             _, everything = await server.look(client)
@@ -72,11 +79,11 @@ class Uninstallation:
             ]
             found = sorted(apart, key=lambda one: (-server.order(one.resource.kind), one.identity))
             await server.check_deletions(client, found)
-            if found:
-                gated_pods.check_none(await gated_pods.read(client))
+            waiting = await gated_pods.read(client) if found else []
             if _holds_namespace(found):
                 await _check_no_jobs(client)
             takes_scale = takes_scale and await _can_take_scale(client)
+            bindings = await role_bindings.left(client, everything)
             quota = await removal.quota(client)
             await server.check_deletions(client, quota.unused)
             if takes_traces:
@@ -85,7 +92,15 @@ class Uninstallation:
         except errors.Forbidden as error:
             why = f"{error.message}; controller, webhook and quota stay as they are"
             raise Refused(f"{why}: ask an administrator of the cluster to run this") from error
-        return cls(client=client, found=found, takes_scale=takes_scale, traces=left, quota=quota)
+        return cls(
+            client=client,
+            found=found,
+            waiting=tuple(waiting),
+            bindings=tuple(bindings),
+            takes_scale=takes_scale,
+            traces=left,
+            quota=quota,
+        )
 
     @property
     def is_empty(self) -> bool:
@@ -100,7 +115,11 @@ class Uninstallation:
     def stays(self) -> list[str]:
         """Return lines, for people, on what stays and why."""
         jobs = [STAYS] if self.traces is None else self.traces.lines()
-        return [*jobs, *self.quota.lines()]
+        return [*jobs, *role_bindings.lines(self.bindings), *self.quota.lines()]
+
+    def check_none_waits(self) -> None:
+        """Raise `Refused` if pods wait at a gate of ours."""
+        gated_pods.check_none(self.waiting)
 
     async def run(self, *, seconds: float, say: Say) -> list[str]:
         """Remove what was found; wait at most `seconds` for each step.

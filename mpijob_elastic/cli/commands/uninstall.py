@@ -73,6 +73,7 @@ async def uninstall(
         if dry_run or not yes:
             await _announce(planned, news)
         say(*planned.stays())
+        planned.check_none_waits()
         if not dry_run:
             if not yes:
                 typer.confirm(f"Delete this from {client.host}?", abort=True)
