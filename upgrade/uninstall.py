@@ -37,6 +37,12 @@ STAYS = (
     f"{names.PREFIX}* and the key {names.KEY_DISCOVER_HOSTS} on them do no harm. A change of "
     "replicas no longer affects a running launcher."
 )
+# With the removal of our traces.
+OWN_STAYS = (
+    "Jobs and their pods stay as they are. Annotations on MPIJobs that users wrote, or the webhook "
+    f"when a job was created, stay and do no harm, such as {names.MIN_REPLICAS} and "
+    f"{names.DRAIN_TIMEOUT}."
+)
 _FIRST = (*HOOKS, *WORKLOADS)
 _AGAIN = "`kubectl describe` says why. Run the same command again"
 
@@ -114,7 +120,7 @@ class Uninstallation:
 
     def stays(self) -> list[str]:
         """Return lines, for people, on what stays and why."""
-        jobs = [STAYS] if self.traces is None else self.traces.lines()
+        jobs = [STAYS] if self.traces is None else [OWN_STAYS, *self.traces.lines()]
         return [*jobs, *role_bindings.lines(self.bindings), *self.quota.lines()]
 
     def check_none_waits(self) -> None:

@@ -38,6 +38,19 @@ async def test_it_says_which_jobs_keep_their_quota(
     ]
 
 
+@pytest.mark.parametrize("traces", [None, Traces(), Traces(kept=("ml/train",))])
+async def test_annotations_of_users_are_among_what_stays(
+    client: ApiWriter, traces: Traces | None
+) -> None:
+    planned = Uninstallation(
+        client=client, found=[], takes_scale=False, traces=traces, quota=Quota()
+    )
+    said = " ".join(planned.stays())
+    assert "stay" in said
+    assert ("Annotations on MPIJobs that users wrote" in said) == (traces is not None)
+    assert ("mpijob-elastic/min-replicas" in said) == (traces is not None)
+
+
 async def test_pods_that_came_to_a_gate_after_the_question_are_seen(
     api: TinyApi, client: ApiWriter
 ) -> None:
