@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from mpijob_elastic.install.overlays import Overlay
+from mpijob_elastic.cli.options import TEMPLATE_LABELS
+from mpijob_elastic.install.overlays import EVERYBODY, Overlay
 
 Overlays = Annotated[
     list[Overlay] | None,
@@ -27,14 +28,21 @@ Managed = Annotated[
         help="Manage the jobs of this namespace; repeatable. Default: the jobs of all namespaces.",
     ),
 ]
+KeptLabels = Annotated[
+    bool | None,
+    typer.Option(
+        "--template-labels/--no-template-labels",
+        help=f"{TEMPLATE_LABELS} Default: put them back.",
+    ),
+]
 LeaseReaders = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--lease-readers",
         metavar="GROUP",
         help=(
             "With --overlay user-roles: the group of users who may see whether a controller runs; "
-            '"" for nobody.'
+            f'"" for nobody. Default: {EVERYBODY}.'
         ),
     ),
 ]

@@ -8,7 +8,7 @@
 - remove objects of other overlays.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from mpijob_elastic import __version__, names
 from mpijob_elastic.install import (
@@ -21,6 +21,7 @@ from mpijob_elastic.install import (
     server,
 )
 from mpijob_elastic.install.objects import Manifest, Say, identity, read
+from mpijob_elastic.install.optional_parts import TypedChoices
 from mpijob_elastic.install.overlays import EVERYBODY, Overlay
 from mpijob_elastic.install.server import HOOKS, OLDEST, OPTIONAL_KINDS, WORKLOADS, Applier, Server
 from mpijob_elastic.kube.reader import ApiReader, list_objects
@@ -78,10 +79,8 @@ class InstallOptions:
     force: bool = False
     #: See `removal.check_coverage`.
     uncover: bool = False
-    #: Overlays that may go although they were given before.
-    removed: tuple[Overlay, ...] = ()
-    #: The command as it was typed, for whoever has to repeat it.
-    typed: str = names.INSTALL
+    #: What was typed, for a part that was chosen before and is not named now.
+    choices: TypedChoices = field(default_factory=TypedChoices)
     #: Wait for readiness.
     wait: bool = True
     #: Seconds to wait at most.
@@ -122,9 +121,7 @@ async def install(
     wanted = plan.manifests()
     found = await server.examine(client, [*wanted, *server.every_manifest()])
     stale = await check(client, found, plan, uncover=options.uncover)
-    await optional_parts.check_kept(
-        client, stale, plan.overlays, options.removed, typed=options.typed
-    )
+    await optional_parts.check_kept(client, stale, plan.overlays, options.choices)
     applier = Applier(client=client, server=found, dry_run=options.dry_run, force=options.force)
     waits = options.wait and not options.dry_run
     manifests = overlays.for_version(wanted, found.minor)

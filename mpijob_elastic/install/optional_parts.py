@@ -7,13 +7,16 @@ a part goes only if its removal is asked for.
 
 import shlex
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 
+from mpijob_elastic import names
 from mpijob_elastic.install import Refused, overlays
 from mpijob_elastic.install.objects import identity, read
-from mpijob_elastic.install.overlays import EVERYBODY, LEASE_READERS, Overlay
+from mpijob_elastic.install.overlays import EVERYBODY, LEASE_READERS, LEAVES_LABELS, Overlay
 from mpijob_elastic.install.server import Found
 from mpijob_elastic.kube.reader import ApiReader
-from mpijob_elastic.model.phrases import listed
+from mpijob_elastic.kube.resources import DEPLOYMENTS, ROLE_BINDINGS, ROLES
+from mpijob_elastic.observe import registration
 
 # What is lost with each of these overlays. The others change only how we do our work.
 LOSSES: Mapping[Overlay, str] = {
@@ -47,42 +50,102 @@ def _objects(*chosen: Collection[Overlay]) -> set[tuple[str, str]]:
     return {(one.kind, one.name) for one in found}
 
 
-async def check_kept(
-    client: ApiReader,
-    stale: Collection[Found],
-    given: Collection[Overlay],
-    removed: Collection[Overlay],
-    *,
-    typed: str,
-) -> None:
-    """Raise `Refused` if an overlay would go that is neither given nor asked to be removed.
+@dataclass(frozen=True, kw_only=True)
+class TypedChoices:
+    """What a command says of parts that may have been chosen before."""
 
-    typed: the command that is to be repeated. Raises `errors.KubeError`.
+    #: The command as it was typed, for whoever has to repeat it.
+    command: str = names.INSTALL
+    #: Overlays that may go.
+    removed: tuple[Overlay, ...] = ()
+    #: The group that reads the Lease was named, or that nobody does.
+    names_readers: bool = False
+    #: It was said whether labels of pod templates are put back.
+    names_labels: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForgottenOption:
+    """An option that was given before and is missing."""
+
+    #: The option as it is typed.
+    keeps: str
+    #: What is lost without it, as a sentence without a period; "" where another option says that.
+    harm: str
+    #: The option that is typed to lose it; "" likewise.
+    gives_up: str
+
+
+async def check_kept(
+    client: ApiReader, stale: Collection[Found], given: Collection[Overlay], choices: TypedChoices
+) -> None:
+    """Raise `Refused` if something would go that the command neither keeps nor gives up.
+
+    stale: our objects that are to go. given: the overlays of the command. Raises
+    `errors.KubeError`.
     """
-    going = [overlay for overlay in lost(stale, given) if overlay not in removed]
-    if not going:
-        return
-    keeping = [f"--overlay {overlay}" for overlay in going]
+    going = [overlay for overlay in lost(stale, given) if overlay not in choices.removed]
+    found = [_of_overlay(overlay) for overlay in going]
+    if not choices.names_readers and Overlay.USER_ROLES in given:
+        found += await _forgotten_readers(client)
     if Overlay.USER_ROLES in going:
-        keeping += await _lease_readers(client, stale)
-    removing = " ".join(f"--remove-overlay {overlay}" for overlay in going)
-    harm = "; ".join(LOSSES[overlay] for overlay in going)
+        # Whoever reads the Lease goes with the overlay, and comes back with it.
+        found += [replace(one, harm="", gives_up="") for one in await _forgotten_readers(client)]
+    if not choices.names_labels:
+        found += await _forgotten_labels(client)
+    if not found:
+        return
+    keeping = " ".join(one.keeps for one in found)
+    harm = "; ".join(one.harm for one in found if one.harm)
+    giving_up = " ".join(one.gives_up for one in found if one.gives_up)
     raise Refused(
-        f"--overlay {listed(going)} was given before and is missing now: {harm}. To keep it, type "
-        f"`{typed} {' '.join(keeping)}`. To remove it, add {removing} instead"
+        f"{keeping} was given before and is missing now: {harm}. To keep what you have, type "
+        f"`{choices.command} {keeping}`. To lose it, add {giving_up} instead"
     )
 
 
-async def _lease_readers(client: ApiReader, stale: Iterable[Found]) -> list[str]:
-    """Return the option that keeps the group of those who read the Lease; none for everybody."""
-    bound = next((one for one in stale if _is_readers(one)), None)
-    if bound is None:
-        return ["--lease-readers ''"]
-    raw = await client.find(bound.resource.path(bound.namespace, bound.name))
-    subjects = (read(raw).get("subjects") or []) if raw else []
-    groups = [subject["name"] for subject in subjects]
-    return [f"--lease-readers {shlex.quote(group)}" for group in groups if group != EVERYBODY]
+def _of_overlay(overlay: Overlay) -> ForgottenOption:
+    return ForgottenOption(
+        keeps=f"--overlay {overlay}",
+        harm=LOSSES[overlay],
+        gives_up=f"--remove-overlay {overlay}",
+    )
 
 
-def _is_readers(one: Found) -> bool:
-    return (one.resource.kind, one.name) == ("RoleBinding", LEASE_READERS)
+async def _forgotten_readers(client: ApiReader) -> list[ForgottenOption]:
+    """Return the option for who reads the Lease, unless everybody does."""
+    raw = await client.find(ROLE_BINDINGS.path(names.NAMESPACE, LEASE_READERS))
+    if raw is None:
+        return [_readers("''")] if await _binds_nobody(client) else []
+    groups = [subject["name"] for subject in read(raw).get("subjects") or ()]
+    return [_readers(shlex.quote(group)) for group in groups if group != EVERYBODY]
+
+
+async def _binds_nobody(client: ApiReader) -> bool:
+    """Tell whether an installation that was finished has the Role, and binds nobody to it."""
+    if await client.find(ROLES.path(names.NAMESPACE, LEASE_READERS)) is None:
+        return False
+    return bool(await registration.read(client))
+
+
+def _readers(group: str) -> ForgottenOption:
+    return ForgottenOption(
+        keeps=f"--lease-readers {group}",
+        harm="everybody whom the API server knows could read the Lease of the controllers",
+        gives_up=f"--lease-readers {EVERYBODY}",
+    )
+
+
+async def _forgotten_labels(client: ApiReader) -> list[ForgottenOption]:
+    """Return the option that leaves labels of pod templates out, if the webhook has it."""
+    raw = await client.find(DEPLOYMENTS.path(names.NAMESPACE, names.WEBHOOK))
+    containers = read(raw)["spec"]["template"]["spec"]["containers"] if raw else []
+    if not any(LEAVES_LABELS in (container.get("args") or ()) for container in containers):
+        return []
+    return [
+        ForgottenOption(
+            keeps=LEAVES_LABELS,
+            harm="rules of the cluster could begin to match pods of jobs",
+            gives_up="--template-labels",
+        )
+    ]

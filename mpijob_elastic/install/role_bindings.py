@@ -8,14 +8,13 @@ import msgspec
 from mpijob_elastic.install.server import Found
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader, list_objects
-from mpijob_elastic.kube.resources import Resource
+from mpijob_elastic.kube.resources import ROLE_BINDINGS, Resource
 from mpijob_elastic.model.phrases import listed
 
-_GROUP = "rbac.authorization.k8s.io"
 _CLUSTER_ROLE = "ClusterRole"
 _KINDS = (
-    Resource(group=_GROUP, plural="rolebindings", kind="RoleBinding"),
-    Resource(group=_GROUP, plural="clusterrolebindings", kind="ClusterRoleBinding"),
+    ROLE_BINDINGS,
+    Resource(group=ROLE_BINDINGS.group, plural="clusterrolebindings", kind="ClusterRoleBinding"),
 )
 
 

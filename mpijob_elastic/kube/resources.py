@@ -46,6 +46,9 @@ NETWORK_POLICIES = Resource(
 )
 SERVICES = Resource(plural="services", kind="Service")
 ROLES = Resource(group="rbac.authorization.k8s.io", plural="roles", kind="Role")
+ROLE_BINDINGS = Resource(
+    group="rbac.authorization.k8s.io", plural="rolebindings", kind="RoleBinding"
+)
 CLUSTER_ROLES = Resource(
     group="rbac.authorization.k8s.io", plural="clusterroles", kind="ClusterRole"
 )

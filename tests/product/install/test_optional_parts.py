@@ -15,12 +15,13 @@ from mpijob_elastic.install.installer import InstallPlan
 from mpijob_elastic.install.objects import Manifest, identity
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.install.server import Found, every_manifest
-from mpijob_elastic.kube.resources import Resource
+from mpijob_elastic.kube.resources import DEPLOYMENTS, Resource
 from tests.doubles.api import TinyApi
 
 ROLES, ALERTS, REQUESTS = Overlay.USER_ROLES, Overlay.PROMETHEUS, Overlay.ET_OPERATOR
 NARROW = Overlay.SINGLE_NAMESPACE
 READERS = "/apis/rbac.authorization.k8s.io/v1/namespaces/mpijob-elastic/rolebindings"
+HOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 IMAGE = "--image=registry.example/mpijob-elastic:0.4.0"
 
 
@@ -98,6 +99,15 @@ async def with_roles(api: TinyApi) -> TinyApi:
     return api
 
 
+async def bind(api: TinyApi, group: str) -> None:
+    """Let a group read the Lease; nobody for ""."""
+    if not group:
+        await api.delete(READERS, "mpijob-elastic-status")
+        return
+    subjects = [{"kind": "Group", "name": group}]
+    await api.update(READERS, "mpijob-elastic-status", subjects=subjects)
+
+
 async def typed(api: TinyApi, monkeypatch: pytest.MonkeyPatch, *words: str) -> object:
     """The exit code of a command that somebody types."""
     command = ["mpijob-elastic", *words, f"--kubeconfig={api.kubeconfig}"]
@@ -124,20 +134,88 @@ async def test_who_forgets_the_roles_of_users_is_told_what_to_type(
     group: str,
     readers: str,
 ) -> None:
-    if group:
-        subjects = [{"kind": "Group", "name": group}]
-        await with_roles.update(READERS, "mpijob-elastic-status", subjects=subjects)
-    else:
-        await with_roles.delete(READERS, "mpijob-elastic-status")
+    await bind(with_roles, group)
     before = dict(with_roles.objects)
     words = ["install", IMAGE, *more]
     assert await typed(with_roles, monkeypatch, *words) == Exit.REFUSED
     assert dict(with_roles.objects) == before
     again = shlex.join([names.PROGRAM, *words, f"--kubeconfig={with_roles.kubeconfig}"])
     said = capsys.readouterr().err
-    assert "--overlay user-roles was given before and is missing now: whoever may use" in said
+    assert f"--overlay user-roles{readers} was given before and is missing now: whoever" in said
     assert f"type `{again} --overlay user-roles{readers}`." in said
-    assert said.rstrip().endswith("add --remove-overlay user-roles instead")
+    assert said.rstrip().endswith("To lose it, add --remove-overlay user-roles instead")
+
+
+ROLES_AGAIN = "--overlay=user-roles"
+
+
+@pytest.mark.parametrize(
+    ("group", "words", "keeps"),
+    [
+        ("ml@example.com", [ROLES_AGAIN], "--lease-readers ml@example.com"),
+        ("", [ROLES_AGAIN], "--lease-readers ''"),
+        ("ml@example.com", [ROLES_AGAIN, "--lease-readers=system:authenticated"], ""),
+        ("ml@example.com", [ROLES_AGAIN, "--lease-readers=others"], ""),
+        ("", [ROLES_AGAIN, "--lease-readers="], ""),
+        ("system:authenticated", [ROLES_AGAIN], ""),
+    ],
+)
+async def test_the_lease_is_opened_to_everybody_only_if_that_is_typed(
+    with_roles: TinyApi,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    group: str,
+    words: list[str],
+    keeps: str,
+) -> None:
+    await bind(with_roles, group)
+    await typed(with_roles, monkeypatch, "install", IMAGE, "--dry-run", "--no-scale", *words)
+    said = capsys.readouterr().err
+    assert said.startswith(f"mpijob-elastic: {keeps} was given before") == bool(keeps), said
+    assert ("--lease-readers system:authenticated instead" in said) == bool(keeps)
+
+
+async def test_an_interrupted_first_installation_has_forgotten_nothing(
+    with_roles: TinyApi, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await bind(with_roles, "")
+    await with_roles.delete(HOOKS, names.WEBHOOK_CONFIGURATION)
+    words = ["install", IMAGE, "--dry-run", "--no-scale", ROLES_AGAIN]
+    await typed(with_roles, monkeypatch, *words)
+    assert "given before" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("before", "words", "is_refused"),
+    [
+        (False, [], True),
+        (False, ["--no-template-labels"], False),
+        (False, ["--template-labels"], False),
+        (True, [], False),
+        (True, ["--no-template-labels"], False),
+    ],
+)
+async def test_labels_are_put_back_again_only_if_that_is_typed(
+    with_roles: TinyApi,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    *,
+    before: bool,
+    is_refused: bool,
+) -> None:
+    manifests = InstallPlan(template_labels=before).manifests()
+    [spec] = [
+        one["spec"]
+        for one in manifests
+        if (one["kind"], one["metadata"]["name"]) == ("Deployment", names.WEBHOOK)
+    ]
+    await with_roles.update(DEPLOYMENTS.path(names.NAMESPACE), names.WEBHOOK, spec=spec)
+    typed_words = ["install", IMAGE, "--dry-run", "--no-scale", ROLES_AGAIN, *words]
+    await typed(with_roles, monkeypatch, *typed_words)
+    said = capsys.readouterr().err
+    assert ("--no-template-labels was given before" in said) == is_refused, said
+    assert ("add --template-labels instead" in said) == is_refused
 
 
 async def test_roles_go_if_that_is_asked_for(
