@@ -125,5 +125,7 @@ def _in_words(error: KubeError | OSError) -> str:
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, Forbidden):
-        return str(load(_RIGHTS).missing_right(error) or error)
+        rights = load(_RIGHTS)
+        words = globals_behind(sys.argv[1:], ProgramGroup.groups)
+        return str(rights.missing_right(error, rights.command_of(words)) or error)
     return str(error)

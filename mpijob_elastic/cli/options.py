@@ -183,13 +183,14 @@ Level = Annotated[LogLevel, typer.Option("--log-level", help="Lowest severity th
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change; write nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 StepTimeout = Annotated[float, typer.Option(min=1, help="Seconds to wait for each step.")]
+TEMPLATE_LABELS = (
+    "Put the labels of pod templates, which mpi-operator v0.2.3 drops, back on new pods, or leave "
+    "the pods as the operator makes them."
+)
 TemplateLabels = Annotated[
     bool,
     typer.Option(
         "--template-labels/--no-template-labels",
-        help=(
-            "Put the labels of pod templates, which mpi-operator v0.2.3 drops, back on new pods, "
-            "or leave the pods as the operator makes them."
-        ),
+        help=TEMPLATE_LABELS,
     ),
 ]

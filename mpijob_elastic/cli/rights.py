@@ -175,6 +175,8 @@ COMMANDS: Mapping[str, CommandRights] = {
         needed=rights("mpijobs.kubeflow.org: get, update, patch")
     ),
 }
+# Commands that have a second name.
+_OTHER_NAMES = {"list": "get"}
 #: The rights that no ClusterRole of ours gives, although commands use them.
 NOT_GIVEN = _ROLES
 
@@ -229,19 +231,46 @@ def _is_in(rules: Iterable[Mapping[str, Sequence[str]]], right: UserRight) -> bo
     )
 
 
-def missing_right(error: Exception) -> str:
-    """Return the right that is missing, as a sentence; "" if no missing right is the error."""
+def command_of(words: Sequence[str]) -> str:
+    """Return the command of the table that was typed; "" for one that is not in it.
+
+    words: what was typed behind the program, the command first.
+    """
+    two = " ".join(words[:2])
+    one = _OTHER_NAMES.get(" ".join(words[:1]), " ".join(words[:1]))
+    return next((name for name in (two, one) if name in COMMANDS), "")
+
+
+def missing_right(error: Exception, command: str = "") -> str:
+    """Return the right that is missing, as a sentence; "" if no missing right is the error.
+
+    command: the command of the table that lacks the right, "" for an unknown one. The sentence
+    names a role that gives all that the command needs, so that nobody has to ask twice.
+    """
     found = _LACKS.search(error.message) if isinstance(error, errors.Forbidden) else None
     if found is None:
         return ""
     right = UserRight(found["group"], found["resource"], found["verb"])
-    namespace, role = found["namespace"], role_of([right])
     said = f"your account may not {right.verb} {right.of}"
-    if namespace and role:
-        return f"{said} in namespace {namespace}; the ClusterRole {role} gives this right"
-    if namespace:
-        return f"{said} in namespace {namespace}"
-    return f"{said} in all namespaces" if role else said
+    if found["namespace"]:
+        return f"{said} in namespace {found['namespace']}{_giving_role(right, command)}"
+    if not role_of([right]):
+        return said
+    said = f"{said} in all namespaces"
+    if not command:
+        return said
+    role = role_of({right, *COMMANDS[command].needed})
+    return f"{said}: name one by -n NAMESPACE, or ask for a ClusterRoleBinding to {role}"
+
+
+def _giving_role(right: UserRight, command: str) -> str:
+    """Return which role gives a right in a namespace, as a part of a sentence; "" if none does."""
+    if not role_of([right]):
+        return ""
+    if not command:
+        return f"; the ClusterRole {role_of([right])} gives this right"
+    role = role_of({right, *COMMANDS[command].needed})
+    return f"; the ClusterRole {role} gives all rights that `{command}` needs"
 
 
 def in_words(error: errors.KubeError) -> str:

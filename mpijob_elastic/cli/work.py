@@ -30,6 +30,7 @@ PLACES = {
     "history": "mpijob_elastic.cli.jobs.history",
     "image": "mpijob_elastic.install.image",
     "installer": "mpijob_elastic.install.installer",
+    "optional_parts": "mpijob_elastic.install.optional_parts",
     "job_events": "mpijob_elastic.cli.jobs.job_events",
     "logs": "mpijob_elastic.cli.jobs.logs",
     "pod_fields": "mpijob_elastic.cli.jobs.pod_fields",
@@ -83,7 +84,7 @@ if TYPE_CHECKING:
         watch,
         write_change,
     )
-    from mpijob_elastic.install import image, installer
+    from mpijob_elastic.install import image, installer, optional_parts
     from mpijob_elastic.install import server as api_server
     from mpijob_elastic.kube import client
     from mpijob_elastic.services import controller as controller_service

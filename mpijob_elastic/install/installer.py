@@ -8,11 +8,20 @@
 - remove objects of other overlays.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from mpijob_elastic import __version__, names
-from mpijob_elastic.install import Refused, overlays, pod_versions, removal, rollout, server
+from mpijob_elastic.install import (
+    Refused,
+    optional_parts,
+    overlays,
+    pod_versions,
+    removal,
+    rollout,
+    server,
+)
 from mpijob_elastic.install.objects import Manifest, Say, identity, read
+from mpijob_elastic.install.optional_parts import TypedChoices
 from mpijob_elastic.install.overlays import EVERYBODY, Overlay
 from mpijob_elastic.install.server import HOOKS, OLDEST, OPTIONAL_KINDS, WORKLOADS, Applier, Server
 from mpijob_elastic.kube import errors
@@ -77,6 +86,8 @@ class InstallOptions:
     force: bool = False
     #: See `removal.check_coverage`.
     uncover: bool = False
+    #: What was typed, for a part that was chosen before and is not named now.
+    choices: TypedChoices = field(default_factory=TypedChoices)
     #: Wait for readiness.
     wait: bool = True
     #: Seconds to wait at most.
@@ -147,6 +158,7 @@ async def install(
     wanted = plan.manifests()
     found = await server.examine(client, [*wanted, *server.every_manifest()])
     stale = await check(client, found, plan, uncover=options.uncover)
+    await optional_parts.check_kept(client, stale, plan.overlays, options.choices)
     applier = Applier(client=client, server=found, dry_run=options.dry_run, force=options.force)
     waits = options.wait and not options.dry_run
     manifests = overlays.for_version(wanted, found.minor)

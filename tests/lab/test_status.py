@@ -100,7 +100,13 @@ def test_from_nothing_to_an_installation(bare: CommandLine) -> None:
     lab = bare
     code, said = lab.run("status")
     assert code == Exit.REFUSED
-    assert said.splitlines()[-1].startswith("mpijob-elastic is not installed in this cluster")
+    assert said.splitlines()[-1].startswith("mpijob-elastic is not installed in this cluster; an")
+    role = "mpijob-elastic-controller"
+    lab.cluster.kubectl("create", "clusterrole", role, "--verb=get", "--resource=pods")
+    lab.cluster.kubectl("label", "clusterrole", role, "app.kubernetes.io/name=mpijob-elastic")
+    code, said = lab.run("status")
+    assert (code, "but parts of it are left" in said.splitlines()[-1]) == (Exit.REFUSED, True)
+    assert role in lab.done("uninstall", "--yes")
     lab.install("--jobs-namespace=jobs")
     code, said = lab.run("status", "-n", "others", "-o", "json")
     report = json.loads(said)
@@ -246,7 +252,8 @@ def test_the_roles_of_users_come_and_go_with_their_overlay(bare: CommandLine) ->
     assert roles(bare) == []
     bare.install("--overlay=user-roles", "--jobs-namespace=jobs")
     assert roles(bare) == ["mpijob-elastic-edit", "mpijob-elastic-view"]
-    said = bare.done("install", "--no-wait", "--jobs-namespace=jobs")
+    going = ("--jobs-namespace=jobs", "--remove-overlay=user-roles")
+    said = bare.done("install", "--no-wait", *going)
     assert said.count("deleted     ClusterRole mpijob-elastic-") == 2
     assert roles(bare) == []
     bare.install("--overlay=user-roles", "--jobs-namespace=jobs")

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mpijob_elastic import names
 from mpijob_elastic.cli import work
-from mpijob_elastic.cli.cluster import INTERRUPTED, News, connected, end, plan, tell
+from mpijob_elastic.cli.cluster import (
+    INTERRUPTED,
+    News,
+    connected,
+    end,
+    plan,
+    removed_overlays,
+    tell,
+)
 from mpijob_elastic.cli.cluster_command import cluster_command
-from mpijob_elastic.cli.install_options import LeaseReaders, Managed, Overlays, Scale
-from mpijob_elastic.cli.options import DryRun, StepTimeout, TemplateLabels
+from mpijob_elastic.cli.install_options import (
+    KeptLabels,
+    LeaseReaders,
+    Managed,
+    Overlays,
+    Removed,
+    Scale,
+)
+from mpijob_elastic.cli.options import DryRun, StepTimeout
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused
-from mpijob_elastic.install.overlays import EVERYBODY
 from mpijob_elastic.kube import errors, kubectl_yaml
 from mpijob_elastic.telemetry.terminal import say
 
@@ -33,6 +50,7 @@ async def install(
             "--uncover", help="Release namespaces that are managed now and not given here."
         ),
     ] = False,
+    remove_overlay: Removed = None,
     image: Annotated[
         str | None,
         typer.Option(
@@ -40,8 +58,8 @@ async def install(
         ),
     ] = None,
     scale: Scale = True,
-    template_labels: TemplateLabels = True,
-    lease_readers: LeaseReaders = EVERYBODY,
+    template_labels: KeptLabels = None,
+    lease_readers: LeaseReaders = None,
     dry_run: DryRun = False,
     print_manifests: Annotated[
         bool, typer.Option("--print", help="Print the manifests; contact no API server.")
@@ -99,7 +117,7 @@ async def install(
         overlay,
         image,
         jobs_namespace,
-        template_labels=template_labels,
+        template_labels=template_labels is not False,
         lease_readers=lease_readers,
     )
     if canary and canary not in (wanted.jobs_namespaces or (canary,)):
@@ -116,7 +134,17 @@ async def install(
         say(*kubectl_yaml.dump_all(wanted.manifests()).splitlines())
         return
     options = work.installer.InstallOptions(
-        dry_run=dry_run, force=force_conflicts, uncover=uncover, wait=wait, timeout=timeout
+        dry_run=dry_run,
+        force=force_conflicts,
+        uncover=uncover,
+        choices=work.optional_parts.TypedChoices(
+            command=shlex.join([names.PROGRAM, *sys.argv[1:]]),
+            removed=removed_overlays(remove_overlay, wanted),
+            names_readers=lease_readers is not None,
+            names_labels=template_labels is not None,
+        ),
+        wait=wait,
+        timeout=timeout,
     )
     news = News(prefix="waiting: ", dry_run=dry_run)
 

@@ -30,10 +30,10 @@ async def status(
     says which right is missing. Whether the cluster and its jobs need care, what `kubectl scale`
     lacks and your rights do not change the exit code.
 
-    Exit codes: 0 works; 1 not installed, does not cover your namespace, or does not work, also
-    because an operator beside it resizes jobs itself; 2 wrong usage; 3 works, but something needs
-    care: a replica that is not ready, versions that differ, a certificate that ends soon, no
-    operator or one of an untested version; 4 not known, or no answer from the API server; 130
-    Ctrl-C.
+    Exit codes: 0 works, or, for an account that may change no job, a controller leads; 1 not
+    installed, does not cover your namespace, or does not work, also because an operator beside it
+    resizes jobs itself; 2 wrong usage; 3 works, but something needs care: a replica that is not
+    ready, versions that differ, a certificate that ends soon, no operator or one of an untested
+    version; 4 not known, or no answer from the API server; 130 Ctrl-C.
     """
     return await work.status.status(where, output=output)

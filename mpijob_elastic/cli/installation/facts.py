@@ -73,6 +73,8 @@ class InstallationFacts:
     lease: LeaseSpec | NotReadable | None
     #: The Lease is not renewed any more, in words; "" if it is, or if nobody knows.
     trouble: str
+    #: ClusterRoles of ours are there, as far as this user may read that.
+    is_left: bool
     controller: SeenDeployment | NotReadable | None
     webhook_pods: SeenDeployment | NotReadable | None
     webhook: SeenWebhook

@@ -20,6 +20,7 @@ from mpijob_elastic.cli.installation.facts import (
 )
 from mpijob_elastic.cli.jobs.at_work import NOT_INSTALLED
 from mpijob_elastic.cli.jobs.leader import NO_HOLDER
+from mpijob_elastic.cli.rights import role_of
 from mpijob_elastic.model.json_parts import seconds
 from mpijob_elastic.model.phrases import duration, listed
 from upgrade.findings import Advice
@@ -44,6 +45,8 @@ SOON = 15 * 86400.0  # seconds
 _SCALE = "mpijobs/scale"
 # What `status` asks of preflight, which also judges the rights to install and asks the webhook.
 _OF_PREFLIGHT = "cluster and jobs"
+# Commands without which an account neither creates nor changes a job.
+_NEEDING_WEBHOOK = frozenset({"submit", "scale"})
 
 
 class PartState(StrEnum):
@@ -101,7 +104,18 @@ _ENDS = {
         Exit.NOT_KNOWN,
         "Whether mpijob-elastic works is not known, because its webhook could not be asked.",
     ),
+    "reading": (
+        Exit.DONE,
+        "A controller of mpijob-elastic leads. Its webhook was not asked: your account may read "
+        "jobs here and change none.",
+    ),
     "broken": (Exit.REFUSED, "mpijob-elastic does not work."),
+    "unfinished": (
+        Exit.REFUSED,
+        "mpijob-elastic does not work, because its webhook is not registered: an installation or a "
+        f"removal was interrupted, or somebody deleted it. An administrator runs `{names.INSTALL}` "
+        "again, with the options of the installation, or `mpijob-elastic uninstall`.",
+    ),
     "away": (
         Exit.REFUSED,
         "Nothing of mpijob-elastic answers here: it is not installed, does not cover the "
@@ -115,6 +129,12 @@ _ENDS = {
     "uncovered": (
         Exit.REFUSED,
         "mpijob-elastic does not cover this namespace, so no command changes jobs here.",
+    ),
+    "left": (
+        Exit.REFUSED,
+        f"{NOT_INSTALLED}, but parts of it are left: an installation or a removal was interrupted. "
+        f"An administrator runs that command again: `{names.INSTALL}` or `mpijob-elastic "
+        "uninstall`.",
     ),
     "absent": (
         Exit.REFUSED,
@@ -151,12 +171,12 @@ def judged(facts: InstallationFacts, *, now: float) -> InstallationReport:
 
 def _verdict(facts: InstallationFacts, parts: Sequence[InstalledPart]) -> str:
     if _is_absent(facts):
-        return "absent"
+        return "left" if facts.is_left else "absent"
     states = [one.state for one in parts if one.counts]
     if facts.webhook.registered is None and facts.webhook.answers is False:
         return "apart" if _state("controller", parts) is PartState.OK else "away"
     if PartState.WRONG in states:
-        return "broken"
+        return "unfinished" if facts.webhook.registered is False else "broken"
     if not _covers(facts):
         return "uncovered"
     usual = "care" if PartState.CARE in states else "works"
@@ -168,8 +188,18 @@ def _unknown_verdict(facts: InstallationFacts, parts: Sequence[InstalledPart]) -
     if _state("controller", parts) is PartState.UNKNOWN:
         return "unknown"
     if _state("webhook", parts) is PartState.UNKNOWN:
-        return "unasked" if facts.webhook.unasked else "unknown"
+        return _unasked_verdict(facts, parts) if facts.webhook.unasked else "unknown"
     return ""
+
+
+def _unasked_verdict(facts: InstallationFacts, parts: Sequence[InstalledPart]) -> str:
+    """Return the verdict where the webhook was not asked and a controller leads.
+
+    An account that changes no job does not need the webhook.
+    """
+    needs_care = any(one.counts and one.state is PartState.CARE for one in parts)
+    only_reads = (facts.blocked_commands or {}).keys() >= _NEEDING_WEBHOOK
+    return "reading" if only_reads and not needs_care else "unasked"
 
 
 def _state(part: str, parts: Sequence[InstalledPart]) -> PartState:
@@ -381,7 +411,8 @@ def _your_rights(facts: InstallationFacts) -> InstalledPart:
         return _unknown(part)
     if not blocked:
         return _ok(part, f"all commands of jobs {here}", counts=False)
-    said = f"not enough {here} for {', '.join(blocked)} (docs/rights.md)"
+    role = role_of(right for lacks in blocked.values() for right in lacks)
+    said = f"not enough {here} for {', '.join(blocked)}; the ClusterRole {role} gives them"
     return _care(part, said, counts=False)
 
 

@@ -26,6 +26,7 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.lease import LeaseObject, LeaseSpec
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import (
+    CLUSTER_ROLES,
     DEPLOYMENTS,
     LEASES,
     MPI_JOBS,
@@ -78,6 +79,7 @@ async def read(client: ApiWriter, namespace: str, *, now: float) -> Installation
         subresources=subresources,
         lease=_lease(lease),
         trouble=await _trouble(client, lease, home, now=now),
+        is_left=await _has_roles(client),
         controller=controller,
         webhook_pods=webhook_pods,
         webhook=asked if subresources is not None else replace(asked, unasked=_UNSERVED),
@@ -145,6 +147,14 @@ async def _trouble(
     if isinstance(found, NotReadable) or not found.metadata.name:
         return ""
     return (await at_work.leading(client, found, home, now=now)).trouble
+
+
+async def _has_roles(client: ApiReader) -> bool:
+    """Return True if ClusterRoles of ours are there; False also if this user may not list them."""
+    try:
+        return bool(await server.metadata(client, CLUSTER_ROLES.path(), server.SELECTOR))
+    except errors.Forbidden:
+        return False
 
 
 async def _deployment(

@@ -43,6 +43,7 @@ FACTS = InstallationFacts(
     subresources=frozenset({"mpijobs", "mpijobs/scale"}),
     lease=LEADS,
     trouble="",
+    is_left=True,
     controller=PODS,
     webhook_pods=PODS,
     webhook=ANSWERS,
@@ -56,6 +57,7 @@ FACTS = InstallationFacts(
 )
 NOT_THERE: dict[str, Any] = {
     "lease": None,
+    "is_left": False,
     "controller": None,
     "webhook_pods": None,
     "webhook": SeenWebhook(registered=False, answers=False, namespace="ml"),
@@ -87,6 +89,11 @@ def deployment(**changed: Any) -> SeenDeployment:
     return replace(PODS, **changed)
 
 
+ONLY_READS = {
+    "submit": rights.rights("mpijobs.kubeflow.org: create"),
+    "scale": rights.rights("mpijobs.kubeflow.org: patch"),
+}
+UNASKED = replace(ANSWERS, answers=None, unasked="no right to create")
 FINDINGS = [
     PreflightFinding("operator", Advice.CARE, "another one"),
     PreflightFinding("jobs", Advice.GO, "none"),
@@ -246,10 +253,17 @@ FINDINGS = [
         ),
         ({}, "your rights", "ok", "all commands of jobs in namespace ml"),
         (
-            {"blocked_commands": {"attach": frozenset(), "top": frozenset()}},
+            {"blocked_commands": ONLY_READS},
             "your rights",
             "care",
-            "not enough in namespace ml for attach, top (docs/rights.md)",
+            "not enough in namespace ml for submit, scale; the ClusterRole mpijob-elastic-edit "
+            "gives them",
+        ),
+        (
+            {"blocked_commands": {"get": rights.rights("pods: list")}},
+            "your rights",
+            "care",
+            "not enough in namespace ml for get; the ClusterRole mpijob-elastic-view gives them",
         ),
         ({"blocked_commands": None}, "your rights", "-", "-"),
     ],
@@ -308,7 +322,38 @@ ELASTIC = replace(V0_2_3, version="0.4.0", kind=Kind.ELASTIC)
         ),
         (NOT_THERE, "absent", Exit.REFUSED),
         ({**NOT_THERE, "controller": NO, "lease": None}, "absent", Exit.REFUSED),
-        ({**NOT_THERE, "controller": PODS, "lease": LEADS}, "broken", Exit.REFUSED),
+        # Somebody killed `install` or `uninstall`.
+        ({**NOT_THERE, "controller": PODS, "lease": LEADS}, "unfinished", Exit.REFUSED),
+        (
+            {**NOT_THERE, "controller": PODS, "lease": LeaseSpec(), "is_left": True},
+            "unfinished",
+            Exit.REFUSED,
+        ),
+        ({**NOT_THERE, "is_left": True}, "left", Exit.REFUSED),
+        ({**NOT_THERE, "is_left": True, "lease": LEADS, "trouble": "gone"}, "left", Exit.REFUSED),
+        # An account that changes no job needs no webhook.
+        ({"webhook": UNASKED, "blocked_commands": ONLY_READS}, "reading", Exit.DONE),
+        (
+            {"webhook": UNASKED, "blocked_commands": ONLY_READS, "trouble": "nobody runs"},
+            "broken",
+            Exit.REFUSED,
+        ),
+        (
+            {"webhook": UNASKED, "blocked_commands": ONLY_READS, "lease": NO},
+            "unknown",
+            Exit.NOT_KNOWN,
+        ),
+        (
+            {"webhook": UNASKED, "blocked_commands": {"submit": ONLY_READS["submit"]}},
+            "unasked",
+            Exit.NOT_KNOWN,
+        ),
+        ({"webhook": UNASKED, "blocked_commands": None}, "unasked", Exit.NOT_KNOWN),
+        (
+            {"webhook": UNASKED, "blocked_commands": ONLY_READS, "operators": []},
+            "unasked",
+            Exit.NOT_KNOWN,
+        ),
     ],
 )
 def test_the_whole(changed: dict[str, Any], verdict: str, code: Exit) -> None:
@@ -335,6 +380,14 @@ def test_where_nothing_is_installed_the_command_to_type_is_last() -> None:
         "mpijob-elastic is not installed in this cluster; an administrator runs "
         "`mpijob-elastic install`."
     )
+
+
+@pytest.mark.parametrize("changed", [{"controller": PODS, "lease": LEADS}, {"is_left": True}])
+def test_after_an_interruption_the_commands_to_type_are_last(changed: dict[str, Any]) -> None:
+    last = status.lines(report(**{**NOT_THERE, **changed}))[-1]
+    assert "an installation or a removal was interrupted" in last
+    assert "`mpijob-elastic install`" in last
+    assert "`mpijob-elastic uninstall`" in last
 
 
 @pytest.mark.parametrize(

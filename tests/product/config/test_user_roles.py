@@ -186,6 +186,51 @@ def test_a_missing_right_is_one_sentence(error: errors.KubeError, words: str) ->
 
 
 @pytest.mark.parametrize(
+    ("typed_words", "where", "words"),
+    [
+        # Whoever lacks the first right is told at once of the role that the command needs.
+        (
+            "scaleout train",
+            IN_ML,
+            " in namespace ml; the ClusterRole mpijob-elastic-edit gives all rights that "
+            "`scaleout` needs",
+        ),
+        (
+            "set bounds train",
+            IN_ML,
+            " in namespace ml; the ClusterRole mpijob-elastic-edit gives all rights that "
+            "`set bounds` needs",
+        ),
+        (
+            "list",
+            IN_ML,
+            " in namespace ml; the ClusterRole mpijob-elastic-view gives all rights that "
+            "`get` needs",
+        ),
+        (
+            "get -A",
+            " at the cluster scope",
+            " in all namespaces: name one by -n NAMESPACE, or ask for a ClusterRoleBinding to "
+            "mpijob-elastic-view",
+        ),
+        ("upgrade preflight", " at the cluster scope", " in all namespaces"),
+    ],
+)
+def test_the_role_that_is_named_gives_all_that_the_command_needs(
+    typed_words: str, where: str, words: str
+) -> None:
+    error = refused(RBAC.format("list", "mpijobs", "kubeflow.org", where))
+    command = rights.command_of(typed_words.split())
+    said = rights.missing_right(error, command)
+    assert said == f"your account may not list mpijobs.kubeflow.org{words}"
+
+
+@pytest.mark.parametrize("command", rights.COMMANDS)
+def test_a_role_gives_all_that_each_command_needs(command: str) -> None:
+    assert rights.role_of(rights.COMMANDS[command].needed)
+
+
+@pytest.mark.parametrize(
     ("line", "of"),
     [
         ("mpijobs.kubeflow.org/scale: get", UserRight("kubeflow.org", "mpijobs/scale", "get")),
