@@ -33,10 +33,14 @@ async def adopt(
     view = await _view(client, namespace, job)
     found = findings.adoption(view, now=now)
     if found.readiness in (Readiness.ELASTIC, Readiness.LIVE):
+        if older := findings.older_command(view):
+            raise Refused(f"{namespace}/{job} is not adopted: {older}")
         say(f"{namespace}/{job} needs no restart: {found.why}")
         return True
     if found.readiness is not Readiness.RESTART or view.launcher is None:
         raise Refused(f"{namespace}/{job} cannot be adopted ({found.readiness}): {found.why}")
+    if vain := findings.vain_restart(view):
+        raise Refused(f"{namespace}/{job} is not adopted: {vain}")
     if not await webhook_call.is_answered(client, namespace):
         raise Refused(
             f"the webhook is not called for jobs in {namespace}, so a new launcher would not see "

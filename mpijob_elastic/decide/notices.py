@@ -382,8 +382,8 @@ def _missed_too_often(state: JobState, launcher: Launcher) -> Iterable[Note]:
 def _without_discovery(view: JobView, launcher: Launcher) -> Note:
     adopt = names.adopt(view.name, view.namespace)
     first, step = "", adopt
-    if _lacks_script(view, launcher):
-        first = f"first give its command {_command_for(view.facts.launch)}; then "
+    if lacks_script(view, launcher):
+        first = f"first give its command {command_for(view.facts.launch)}; then "
         step = f"kubectl -n {view.namespace} edit mpijob {view.name}"
     return warning(
         "LauncherWithoutDiscovery",
@@ -397,7 +397,7 @@ def _without_discovery(view: JobView, launcher: Launcher) -> Note:
     )
 
 
-def _lacks_script(view: JobView, launcher: Launcher) -> bool:
+def lacks_script(view: JobView, launcher: Launcher) -> bool:
     """Tell whether a new launcher would be no more elastic: its command reads no host list.
 
     Then only the annotation says that the job is elastic.
@@ -414,7 +414,7 @@ def _lacks_script(view: JobView, launcher: Launcher) -> bool:
     return launch.knows("discovery_script")
 
 
-def _command_for(launch: Launch | None) -> str:
+def command_for(launch: Launch | None) -> str:
     """Return what makes that command follow the size of its job, in words."""
     is_horovod = launch is None or launch.program not in (ELASTIC_SH, *MPIRUN)
     return _HOROVODRUN if is_horovod else _ELASTIC
@@ -458,7 +458,7 @@ def _kept(view: JobView) -> Iterable[Note]:
     remedy = f'remove its annotation {names.ENABLED}="false"'
     if view.policy.enabled is not False:
         remedy = (
-            f"give its launcher {_command_for(view.facts.launch)}. That takes a new launcher: edit "
+            f"give its launcher {command_for(view.facts.launch)}. That takes a new launcher: edit "
             "the job, then "
             f"type `{names.adopt(view.name, view.namespace)}` (training restarts from its "
             "last checkpoint)"
