@@ -240,9 +240,6 @@ def _unpublished(case: Case, pod: Worker) -> Finding:
             "waits: the job may have certain sizes only, and the next is not complete",
         )
     said = "is not in discover_hosts.sh yet"
-    if not case.facts.role_readable:
-        said += "; to see when it will be, you need the right to read Roles"
-        return waiting("not-published", said, next_step=case.controller_log)
     if case.name in step.hosts or step.wake_at is None:
         return _due(case, "not-published", f"{said}; the controller adds it next")
     why = "an earlier change to settle, or for more new workers"

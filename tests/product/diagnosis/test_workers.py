@@ -229,7 +229,7 @@ PUBLICATION: list[Row] = [
     (
         job(role=None, config=TWO),
         {"role_readable": False},
-        "not-published waiting: the right to read Roles",
+        "not-published waiting: the controller adds it next",
     ),
     (
         shown(SETTLING, at=NOW - 1.0),
