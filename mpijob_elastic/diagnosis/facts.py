@@ -263,6 +263,11 @@ class Case:
         return self.kubectl("describe pod", self.name)
 
     @property
+    def status(self) -> str:
+        """The command that says what is wrong with an installation; "" without an installation."""
+        return f"{names.PROGRAM} status -n {self.view.namespace}" if self.facts.installed else ""
+
+    @property
     def controller_log(self) -> str:
         """The command that prints the controller's log; "" without an installation."""
         if not self.facts.installed:

@@ -17,6 +17,8 @@ from mpijob_elastic.model.pod import Launcher, LauncherPhase
 
 # The operator writes a job's status within a second (seconds).
 SLOW = 30.0
+# The cause of a job for which nobody carries out changes.
+NO_CONTROLLER = "no-controller"
 # horovodrun gives its children 5 s to end, and each of their children (seconds).
 STOPPING = 30.0
 # Seconds after a change of size in which the operator may still make a worker of the former size,
@@ -69,11 +71,10 @@ def findings(job: Case) -> Iterator[Finding]:
     """
     view, facts, notes = job.view, job.facts, list(notices.of_job(job.state))
     if facts.controller:
-        looks = f"kubectl -n {facts.home} get pods,leases"
         yield wrong(
-            "no-controller",
+            NO_CONTROLLER,
             f"{facts.controller}, so {job.name} keeps its present size",
-            next_step=looks if facts.installed else names.INSTALL,
+            next_step=job.status or names.INSTALL,
         )
     yield from map(job.noted, notes)
     if not view.facts.reported:
@@ -81,7 +82,7 @@ def findings(job: Case) -> Iterator[Finding]:
     yield from _former_size(job)
     if facts.webhook and facts.installed:
         said = f"{facts.webhook}, so a launcher created now gets no {names.KEY_DISCOVER_HOSTS}"
-        yield wrong("no-webhook", said, next_step=f"kubectl -n {facts.home} get pods,endpoints")
+        yield wrong("no-webhook", said, next_step=job.status)
     yield from _edited(job)
     if not (
         view.elastic or view.blind or any(note.reason == notices.NOT_ELASTIC for note in notes)

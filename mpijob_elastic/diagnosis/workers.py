@@ -262,7 +262,7 @@ def _no_launcher(case: Case) -> Iterator[Finding]:
 
 def _due(case: Case, cause: str, says: str) -> Finding:
     if case.facts.controller:
-        return wrong(cause, f"{says}, but {case.facts.controller}", next_step=case.controller_log)
+        return wrong(cause, f"{says}, but {case.facts.controller}", next_step=case.status)
     return waiting(cause, says)
 
 

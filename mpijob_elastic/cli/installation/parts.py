@@ -100,7 +100,11 @@ _ENDS = {
         Exit.NOT_KNOWN,
         "Whether mpijob-elastic works is not known, because its webhook could not be asked.",
     ),
-    "broken": (Exit.REFUSED, "mpijob-elastic does not work."),
+    "broken": (
+        Exit.REFUSED,
+        "mpijob-elastic does not work; an administrator looks at "
+        f"`kubectl get pods -A -l app.kubernetes.io/name={names.PROGRAM}` and their logs.",
+    ),
     "away": (
         Exit.REFUSED,
         "Nothing of mpijob-elastic answers here: it is not installed, does not cover the "

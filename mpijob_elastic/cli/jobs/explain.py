@@ -92,16 +92,20 @@ async def explain(
 
 
 async def explained(
-    client: ApiReader, snapshot: Snapshot, *, pod: str = "", look: bool = False
+    client: ApiReader,
+    snapshot: Snapshot,
+    *,
+    pod: str = "",
+    look: bool = False,
+    controller: str | None = None,
 ) -> Explanation:
     """Return the explanation of a job, or of its worker `pod` alone.
 
-    look: look into the pods too.
+    look: look into the pods too. controller: what is wrong with the controllers, None to look.
     """
     looking = by_exec(client, snapshot.view, pod, look=look)
-    return conclude(
-        snapshot, await ask(client, snapshot, looking, pod=pod, look=look), now=time.time(), pod=pod
-    )
+    asked = await ask(client, snapshot, looking, pod=pod, look=look, controller=controller)
+    return conclude(snapshot, asked, now=time.time(), pod=pod)
 
 
 def conclude(snapshot: Snapshot, asked: Evidence, *, now: float, pod: str = "") -> Explanation:
@@ -177,23 +181,25 @@ async def ask(
     *,
     pod: str = "",
     look: bool = True,
+    controller: str | None = None,
 ) -> Evidence:
     """Read the facts that an explanation needs beside the snapshot.
 
-    looking: awaited for what exec shows, see `by_exec`.
+    looking: awaited for what exec shows, see `by_exec`. controller: what is wrong with the
+    controllers, None to look.
     """
     view, now = snapshot.view, time.time()
     registered = await registration.read(client)
     home = registration.home(registered)
     (
-        controller,
+        trouble,
         webhook,
         events,
         threats,
         (surplus, refusing),
         ((stall, spawned), stopped, (looks, frozen), new_rules),
     ) = await asyncio.gather(
-        leader.controller_trouble(lambda: leader.lease(client, home), namespace=home, now=now),
+        _controller_trouble(client, home, known=controller, now=now),
         _webhook(client, view, registered),
         dependencies.warnings(client, view.namespace, dict(_troubled(view, pod))),
         dependencies.threats(client, _threatened(snapshot)),
@@ -210,10 +216,10 @@ async def ask(
         ),
     )
     # The registration is None where this user may not read it.
-    installed = registered != {} or controller != leader.no_lease(home)
+    installed = registered != {} or trouble != leader.no_lease(home)
     facts = Facts(
         home=home,
-        controller=controller if installed else at_work.NOT_INSTALLED,
+        controller=trouble if installed else at_work.NOT_INSTALLED,
         installed=installed,
         webhook=webhook,
         events=events,
@@ -226,6 +232,17 @@ async def ask(
         stopped=stopped,
     )
     return Evidence(facts=facts, threats=threats, frozen=frozen)
+
+
+async def _controller_trouble(
+    client: ApiReader, home: str, *, known: str | None, now: float
+) -> str:
+    """Return the trouble with the controllers in a namespace, "" without trouble."""
+    if known is not None:
+        return known
+    return await leader.controller_trouble(
+        lambda: leader.lease(client, home), namespace=home, now=now
+    )
 
 
 def _marked(view: JobView, threats: Mapping[str, NodeSign], frozen: tuple[Exec, ...]) -> JobView:

@@ -26,6 +26,7 @@ from mpijob_elastic.cli.target import Where
 from mpijob_elastic.decide import derive
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.diagnosis.facts import Level
+from mpijob_elastic.diagnosis.jobs import NO_CONTROLLER
 from mpijob_elastic.install import ATTEMPTS, Refused, webhook_call
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import list_objects
@@ -137,7 +138,7 @@ async def say_outcome(
         end, lines = await outcome(client, snapshot, asked, patience, leader=leader)
     except asyncio.CancelledError:
         say(
-            f"Interrupted. Nothing is undone, {_outlook(leader)}: "
+            f"Interrupted. Nothing is undone, {_outlook(is_led=not leader.trouble)}: "
             f"`{command('watch', snapshot.view)}` shows it.",
             err=True,
         )
@@ -171,9 +172,10 @@ async def outcome(
         leader=leader,
     )
     late = phrases.duration(patience.seconds)
-    looks = f"{_outlook(leader)}, and `{command('watch', view)}` shows it"
+    shows = f"`{command('watch', view)}` shows it"
     if end is None:
-        return Exit.NOT_KNOWN, [f"After {late} the API server does not answer: {looks}."]
+        hope = f"{_outlook(is_led=not leader.trouble)}, and {shows}"
+        return Exit.NOT_KNOWN, [f"After {late} the API server does not answer: {hope}."]
     progress, seen = end
     await asyncio.sleep(_EVENT_WITHIN)
     after = await dependencies.own_warnings(client, view.namespace, view.ref.uid)
@@ -183,23 +185,29 @@ async def outcome(
         if name not in before and reason in _OTHERWISE
     ]
     if not (progress.done or progress.otherwise):
-        found = await explain.explained(client, seen.snapshot, look=patience.look)
+        found = await explain.explained(
+            client, seen.snapshot, look=patience.look, controller=leader.silence
+        )
         wrong = [worker for worker in found.workers if worker.cause.level not in THERE]
         job = [finding for finding in found.job if finding.level is not Level.FINE]
         causes = explain.text(replace(found, job=tuple(job), workers=tuple(wrong)))
-        goes = "waits" if leader.trouble else "goes on"
+        is_led = not leader.trouble and all(one.cause != NO_CONTROLLER for one in found.job)
+        goes = "goes on" if is_led else "waits"
         first, last = (
             f"After {late} the change still {goes}: {progress}",
-            f"Nothing is undone: {looks}.",
+            f"Nothing is undone: {_outlook(is_led=is_led)}, and {shows}.",
         )
         return Exit.NOT_KNOWN, [first, "", *causes, "", last]
     words = f"{progress.otherwise}." if progress.otherwise else asked.ended(seen)
     return Exit.OTHERWISE if progress.otherwise or warnings else Exit.DONE, [words, *warnings]
 
 
-def _outlook(leader: Leader) -> str:
-    """Return what becomes of a change that nobody waits for any more."""
-    return at_work.ONCE if leader.trouble else "the change goes on"
+def _outlook(*, is_led: bool) -> str:
+    """Return what becomes of a change that nobody waits for any more.
+
+    is_led: as far as anybody knows, a controller leads.
+    """
+    return "the change goes on" if is_led else at_work.ONCE
 
 
 def command(name: str, view: JobView, *more: str) -> str:

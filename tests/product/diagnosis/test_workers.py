@@ -391,7 +391,7 @@ def test_the_next_step_needs_a_controller_that_leads(view: JobView, cause: str, 
     away = of_worker(view, 2, controller=AWAY)
     assert (away.cause, away.level) == (cause, Level.WRONG)
     assert AWAY in away.says
-    assert away.next_step.startswith("kubectl -n mpijob-elastic logs")
+    assert away.next_step == "mpijob-elastic status -n default"
 
 
 def test_a_worker_that_waits_for_ranks_after_a_loss_says_what_decides_how_long() -> None:
