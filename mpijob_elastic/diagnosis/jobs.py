@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import config_map, handover, notices
-from mpijob_elastic.decide.shown import shown_of
+from mpijob_elastic.decide.shown import first_word, shown_of
 from mpijob_elastic.diagnosis import workers
 from mpijob_elastic.diagnosis.facts import Case, Finding, fine, waiting, wrong
 from mpijob_elastic.diagnosis.logged_ranks import Spawned, Stall, Stopped
@@ -213,13 +213,12 @@ def _launcher(job: Case) -> Iterator[Finding]:
     elif launcher.phase is LauncherPhase.DELIVERING:
         yield _delivering(job, launcher)
     elif launcher.phase is LauncherPhase.WAITING and pod.held_back:
-        turns = filter(None, (one.turn(job.state) for one in shown_of(job.view)))
+        turns = [turn for one in shown_of(job.view) if (turn := one.turn(job.state))]
         # Else a notice says it.
         if not (job.state.wishes.suspend or any(turn.says for turn in turns)):
             why = job.state.wishes.held.get(name) or "ranks of the launcher before may still run"
-            yield waiting(
-                "launcher-held", f"{name} is held back: {why}", next_step=job.controller_log
-            )
+            step = first_word(turn.look for turn in turns) or job.controller_log
+            yield waiting("launcher-held", f"{name} is held back: {why}", next_step=step)
     elif launcher.phase is LauncherPhase.WAITING:
         if stuck := next(workers.startup(pod), None):
             yield replace(stuck.about(name), cause="launcher-stuck")

@@ -1,6 +1,7 @@
 """`explain`: read the job and what it depends on, look into its pods, explain, print."""
 
 import asyncio
+import re
 import textwrap
 import time
 from collections import Counter
@@ -54,6 +55,8 @@ F = TypeVar("F", bound=PodFacts)
 # Column at which text is wrapped, whatever the terminal, because logs and mails show it too.
 WIDTH = 110
 _INDENT = "    "
+# What stands in a notice for a number that changes often.
+LEFT_OUT = "…"
 # Workers with the same cause of which each is explained; of more, one is.
 EXPLAINED_EACH = 4
 
@@ -378,18 +381,38 @@ def text(report: Explanation) -> list[str]:
     said = " ".join(
         finding.says for finding in (*report.job, *(worker.cause for worker in report.workers))
     )
-    notices = [notice for notice in report.notices if notice.partition(": ")[2] not in said]
+    notices = [notice for notice in report.notices if not _is_in(notice, said)]
     if notices:
         lines += ["", "Notices of the controller:", *(f"{_INDENT}{notice}" for notice in notices)]
     return lines
 
 
+def _is_in(notice: str, said: str) -> bool:
+    """Tell whether a notice is in these words, in which numbers may stand for its "…"."""
+    parts = notice.partition(": ")[2].split(LEFT_OUT)
+    return re.search(".*?".join(map(re.escape, parts)), said, re.DOTALL) is not None
+
+
 def _referring(report: Explanation, head: str) -> Sequence[WorkerFinding]:
-    """Return the workers, of which each refers to a reason that `head` has said of all."""
+    """Return the workers, of which each refers to a reason that stands above it.
+
+    `head` has said it of all, or a finding on the job what a pod at a gate waits for.
+    """
+    above = " ".join(finding.says for finding in report.job)
+    workers = [_waiting_above(worker, above) for worker in report.workers]
     reason = report.not_known
     if not reason or reason not in head:
-        return report.workers
-    return [_said_above(worker, reason) for worker in report.workers]
+        return workers
+    return [_said_above(worker, reason) for worker in workers]
+
+
+def _waiting_above(worker: WorkerFinding, above: str) -> WorkerFinding:
+    """Return a worker's finding without the words on its wait that `above` has said."""
+    _, _, why = worker.cause.says.partition(": ")
+    _, _, words = why.partition(": ")
+    if worker.cause.cause != "gated" or not words or words not in above:
+        return worker
+    return _said_above(worker, words)
 
 
 def _said_above(worker: WorkerFinding, reason: str) -> WorkerFinding:

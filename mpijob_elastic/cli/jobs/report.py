@@ -282,7 +282,7 @@ def _queue(state: JobState) -> QueueReport | None:
     """Return what the first capability says that knows the job's queue."""
     for shown in shown_of(state.view):
         if turn := shown.turn(state):
-            return QueueReport(*turn)
+            return QueueReport(turn.queue, turn.waiting, turn.place, turn.says)
     return None
 
 

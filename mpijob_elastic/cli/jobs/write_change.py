@@ -21,7 +21,7 @@ from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import at_work, dependencies, explain
 from mpijob_elastic.cli.jobs.at_work import AtWork, Leader
 from mpijob_elastic.cli.jobs.snapshot import Snapshot, fetch_job
-from mpijob_elastic.cli.jobs.waiting import THERE, Goal, JobMoment, Show, wait
+from mpijob_elastic.cli.jobs.waiting import THERE, Goal, JobMoment, Progress, Show, wait
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.decide import derive
 from mpijob_elastic.decide.state import JobState
@@ -171,9 +171,8 @@ async def outcome(
         show=show,
         leader=leader,
     )
-    late = phrases.duration(patience.seconds)
-    shows = f"`{command('watch', view)}` shows it"
     if end is None:
+        late, shows = phrases.duration(patience.seconds), f"`{command('watch', view)}` shows it"
         hope = f"{_outlook(is_led=not leader.trouble)}, and {shows}"
         return Exit.NOT_KNOWN, [f"After {late} the API server does not answer: {hope}."]
     progress, seen = end
@@ -185,21 +184,26 @@ async def outcome(
         if name not in before and reason in _OTHERWISE
     ]
     if not (progress.done or progress.otherwise):
-        found = await explain.explained(
-            client, seen.snapshot, look=patience.look, controller=leader.silence
-        )
-        wrong = [worker for worker in found.workers if worker.cause.level not in THERE]
-        job = [finding for finding in found.job if finding.level is not Level.FINE]
-        causes = explain.text(replace(found, job=tuple(job), workers=tuple(wrong)))
-        is_led = not leader.trouble and all(one.cause != NO_CONTROLLER for one in found.job)
-        goes = "goes on" if is_led else "waits"
-        first, last = (
-            f"After {late} the change still {goes}: {progress}",
-            f"Nothing is undone: {_outlook(is_led=is_led)}, and {shows}.",
-        )
-        return Exit.NOT_KNOWN, [first, "", *causes, "", last]
+        return Exit.NOT_KNOWN, await _unfinished(client, progress, seen, patience, leader)
     words = f"{progress.otherwise}." if progress.otherwise else asked.ended(seen)
     return Exit.OTHERWISE if progress.otherwise or warnings else Exit.DONE, [words, *warnings]
+
+
+async def _unfinished(
+    client: ApiWriter, progress: Progress, seen: JobMoment, patience: Patience, leader: Leader
+) -> list[str]:
+    """Return what a change waits for when nobody waits for the change any longer, in words."""
+    found = await explain.explained(
+        client, seen.snapshot, look=patience.look, controller=leader.silence
+    )
+    wrong = [worker for worker in found.workers if worker.cause.level not in THERE]
+    job = [finding for finding in found.job if finding.level is not Level.FINE]
+    causes = explain.text(replace(found, job=tuple(job), workers=tuple(wrong)))
+    is_led = not leader.trouble and all(one.cause != NO_CONTROLLER for one in found.job)
+    goes = "goes on" if is_led else "waits"
+    first = f"After {phrases.duration(patience.seconds)} the change still {goes}: {progress}"
+    shows = f"`{command('watch', seen.snapshot.view)}` shows it"
+    return [first, "", *causes, "", f"Nothing is undone: {_outlook(is_led=is_led)}, and {shows}."]
 
 
 def _outlook(*, is_led: bool) -> str:

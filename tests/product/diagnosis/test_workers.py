@@ -482,6 +482,13 @@ def test_a_launcher_that_is_held_back_for_a_reason_nobody_has_told_is_told_of() 
         "launcher-held",
         "j-launcher is held back: it waits in queue team",
     )
+    assert found.next_step == "kubectl -n default describe workload j-launcher"
+    [found] = of_job(waiting(2, workload(created_at=NOW - 40.0))).values()
+    assert found.says.endswith("in queue team; Kueue has not answered, so check that it runs")
+    assert found.next_step == "kubectl get pods -A | grep kueue"
+    [found] = of_job(waiting(2, workload(said="LocalQueue team doesn't exist"))).values()
+    assert found.says.endswith(" kueue.x-k8s.io/queue-name=QUEUE --overwrite`")
+    assert found.next_step == "kubectl -n default get localqueues"
     held = launcher(LauncherPhase.WAITING, gates=(names.GATE_SUSPENDED,))
     [found] = of_job(job(2, launcher=held, config=config([]), known=False)).values()
     assert found.says == "j-launcher is held back: ranks of the launcher before may still run"
