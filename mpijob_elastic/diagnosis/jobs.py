@@ -10,13 +10,11 @@ from mpijob_elastic.decide.shown import first_word, shown_of
 from mpijob_elastic.diagnosis import workers
 from mpijob_elastic.diagnosis.facts import Case, Finding, fine, waiting, wrong
 from mpijob_elastic.diagnosis.logged_ranks import Spawned, Stall, Stopped
-from mpijob_elastic.diagnosis.workers import OPERATOR
+from mpijob_elastic.diagnosis.workers import OPERATOR, SLOW
 from mpijob_elastic.model import budgets, phrases
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Launcher, LauncherPhase
 
-# The operator writes a job's status within a second (seconds).
-SLOW = 30.0
 # The cause of a job for which nobody carries out changes.
 NO_CONTROLLER = "no-controller"
 # horovodrun gives its children 5 s to end, and each of their children (seconds).

@@ -258,7 +258,9 @@ def _scale_refusal(job: JobFacts, replicas: int, *, before: int) -> Refusal | No
         few = f"{replicas} is below 0; use 1 or more, or delete the job to stop it"
         return Refusal(field=size.SCALE_FIELD, message=few)
     out_before = size.excess(job.workers_of(before), job)
-    return size.refusal(job.workers_of(replicas), job, before=out_before, field=size.SCALE_FIELD)
+    return size.refusal(
+        job.workers_of(replicas), job, before=out_before, field=size.SCALE_FIELD, had_bounds=True
+    )
 
 
 class _Head(Wire, frozen=True):
@@ -347,7 +349,10 @@ def _out_of_bounds(
         yield from _zero(new, old)
         return
     excess = size.excess(old.workers, old) if old else 0
-    found = size.refusal(new.workers, new, before=excess, field=size.REPLICAS_FIELD)
+    had_bounds = old is not None and size.bounds(old) == size.bounds(new)
+    found = size.refusal(
+        new.workers, new, before=excess, field=size.REPLICAS_FIELD, had_bounds=had_bounds
+    )
     parks_too_many = any(one.field == _PARKED_FIELD for one in of_rooms)
     if found and not (parks_too_many and not size.excess(new.replicas, new)):
         yield Refusal(field=size.WORKER_FIELD, message=no_workers) if no_workers else found

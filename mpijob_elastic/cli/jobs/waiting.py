@@ -195,7 +195,7 @@ def _waits_for(seen: JobMoment, worker: WorkerFinding) -> tuple[str, str]:
     """Return `Progress.now` and `Progress.step` while a worker does not train."""
     held = seen.state.wishes.held.get(worker.name)
     now = f"{worker.name} does not start: {held}" if held else worker.cause.alone
-    return now, f"{worker.name} {worker.cause.cause} {held}"
+    return now, f"{worker.name} {worker.cause.cause} {worker.cause.level} {held}"
 
 
 def shrinks(seen: JobMoment, *, size: int, leaving: int) -> Progress:

@@ -72,6 +72,21 @@ PODS: list[Row] = [
     (last(None), {}, "missing wrong: check that mpi-operator is running"),
     (
         last(None),
+        {"resized_at": NOW - 31.0},
+        "missing wrong: check that mpi-operator is running",
+    ),
+    (
+        last(None),
+        {"resized_at": NOW - 29.0},
+        "missing waiting: does not exist yet: the operator creates it",
+    ),
+    (
+        last(None),
+        {"created_at": NOW - 1.0},
+        "missing waiting: does not exist yet: the operator creates it",
+    ),
+    (
+        last(None),
         {"events": {"j": "MPIJobFailed: exceeded quota: gpus"}},
         "missing wrong: Its last warning: MPIJobFailed: exceeded quota: gpus*1,000 s*describe mpijob j",
     ),
