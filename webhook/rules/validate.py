@@ -471,6 +471,11 @@ def _new_launcher(job: JobFacts) -> str:
     )
 
 
+def becomes_elastic(new: JobFacts, old: JobFacts) -> bool:
+    """Tell whether an edit makes a job elastic whose launcher, if it runs, is not."""
+    return new.elastic and not old.elastic and old.policy.enabled is not False
+
+
 def _changes(job: MPIJob, new: JobFacts, old: JobFacts) -> Iterator[str]:
     # `resume` and `kubectl annotate` keep our notices. A write without them replaces the whole job.
     is_replaced = names.is_suspended(old.notices) and not new.notices
@@ -487,7 +492,7 @@ def _changes(job: MPIJob, new: JobFacts, old: JobFacts) -> Iterator[str]:
         )
     if new.replicas != old.replicas and not new.acts_elastic:
         yield from _vain_size(job, new, old)
-    if new.elastic and not old.elastic and old.policy.enabled is not False:
+    if becomes_elastic(new, old):
         yield (
             "this job becomes elastic with a new launcher; a running launcher keeps its workers "
             f"until you type `{names.adopt(new.metadata.name, new.metadata.namespace)}`, which "
