@@ -13,7 +13,7 @@ from typing import Any
 from mpijob_elastic import names
 from mpijob_elastic.install import Refused
 from mpijob_elastic.install.server import OLDEST, OPTIONAL_KINDS
-from mpijob_elastic.model import fixed_command, phrases
+from mpijob_elastic.model import elastic_line, phrases
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.launch_command import MPIRUN
 from mpijob_elastic.model.pod import Launcher, LauncherPhase
@@ -78,12 +78,12 @@ def adoption(view: JobView, *, now: float) -> Adoption:
 
 def vain_restart(view: JobView) -> str:
     """Return why a new launcher would not make the job elastic, with the way; "" if it would."""
-    if view.launcher is None or not fixed_command.lacks_script(view, view.launcher):
+    if view.launcher is None or not elastic_line.lacks_script(view, view.launcher):
         return ""
     return (
         "its command reads no host list, so a new launcher would not follow the job's size either, "
         f"and training would restart twice. Give the command "
-        f"{fixed_command.command_for(view.facts.launch)} first: "
+        f"{elastic_line.command_for(view.facts.launch)} first: "
         f"`kubectl -n {view.namespace} edit mpijob {view.name}`"
     )
 

@@ -32,7 +32,7 @@ from mpijob_elastic.decide.state import (
 )
 from mpijob_elastic.decide.step import NO_STEP, NOTHING_TOLD, Step, Told, first, first_after
 from mpijob_elastic.decide.wishes import Suspend
-from mpijob_elastic.model import bounds, fixed_command, phrases
+from mpijob_elastic.model import bounds, elastic_line, phrases
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.operator_types import NO_SIZE
@@ -378,8 +378,8 @@ def _missed_too_often(state: JobState, launcher: Launcher) -> Iterable[Note]:
 def _without_discovery(view: JobView, launcher: Launcher) -> Note:
     adopt = names.adopt(view.name, view.namespace)
     first, step = "", adopt
-    if fixed_command.lacks_script(view, launcher):
-        first = f"first give its command {fixed_command.command_for(view.facts.launch)}; then "
+    if elastic_line.lacks_script(view, launcher):
+        first = f"first give its command {elastic_line.command_for(view.facts.launch)}; then "
         step = f"kubectl -n {view.namespace} edit mpijob {view.name}"
     return warning(
         "LauncherWithoutDiscovery",
@@ -431,7 +431,7 @@ def _kept(view: JobView) -> Iterable[Note]:
     remedy = f'remove its annotation {names.ENABLED}="false"'
     if view.policy.enabled is not False:
         remedy = (
-            f"give its launcher {fixed_command.command_for(view.facts.launch)}. That takes a new "
+            f"give its launcher {elastic_line.command_for(view.facts.launch)}. That takes a new "
             "launcher: edit the job, then "
             f"type `{names.adopt(view.name, view.namespace)}` (training restarts from its "
             "last checkpoint)"
