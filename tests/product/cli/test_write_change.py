@@ -151,6 +151,14 @@ async def test_after_the_timeout_it_says_what_only_exec_shows(
     assert capsys.readouterr().err.count("cause: nobody-trains") == 2
 
 
+async def test_a_worker_that_is_not_there_at_once_is_no_alarm(
+    server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert await scaled(server, A_LOOK) == Exit.NOT_KNOWN
+    [_, line] = capsys.readouterr().out.splitlines()
+    assert line.endswith("; train-worker-2 does not exist yet: the operator creates it")
+
+
 async def test_without_an_answer_to_the_write_nobody_knows(server: Server) -> None:
     def lost(sent: Sent) -> object | None:
         if sent.method == "PATCH" and "dryRun" not in sent.query:
