@@ -33,19 +33,15 @@ async def adopt(
     view = await _view(client, namespace, job)
     found = findings.adoption(view, now=now)
     if found.readiness in (Readiness.ELASTIC, Readiness.LIVE):
+        if older := findings.older_command(view):
+            raise Refused(f"{namespace}/{job} is not adopted: {older}")
         say(f"{namespace}/{job} needs no restart: {found.why}")
         return True
     if found.readiness is not Readiness.RESTART or view.launcher is None:
         raise Refused(f"{namespace}/{job} cannot be adopted ({found.readiness}): {found.why}")
-    called = await webhook_call.called(client, namespace)
-    if called.changes is False and called.checks:
-        raise Refused(f"{called.lacks(namespace)}: an administrator runs {names.INSTALL_AGAIN}")
-    if not called.answers:
-        raise Refused(
-            f"the webhook is not called for jobs in {namespace}, so a new launcher would not see "
-            "the host list either; an administrator runs `mpijob-elastic upgrade preflight`, or "
-            "`mpijob-elastic install` first"
-        )
+    if vain := findings.vain_restart(view):
+        raise Refused(f"{namespace}/{job} is not adopted: {vain}")
+    await _check_webhook(client, namespace)
     say(
         f"pod {namespace}/{view.launcher.ref.name} will be deleted, "
         "and mpi-operator will recreate it"
@@ -80,6 +76,19 @@ async def adopt(
     await rollout.wait(missing, seconds=timeout, say=say, advice=advice)
     say(f"{namespace}/{job} is elastic")
     return True
+
+
+async def _check_webhook(client: ApiWriter, namespace: str) -> None:
+    """Raise Refused if a new launcher would not see the host list either."""
+    called = await webhook_call.called(client, namespace)
+    if called.changes is False and called.checks:
+        raise Refused(f"{called.lacks(namespace)}: an administrator runs {names.INSTALL_AGAIN}")
+    if not called.answers:
+        raise Refused(
+            f"the webhook is not called for jobs in {namespace}, so a new launcher would not see "
+            "the host list either; an administrator runs `mpijob-elastic upgrade preflight`, or "
+            "`mpijob-elastic install` first"
+        )
 
 
 async def _view(client: ApiReader, namespace: str, job: str) -> JobView:

@@ -90,12 +90,12 @@ COMMANDS: Mapping[str, CommandRights] = {
     "get": CommandRights(
         needed=_JOBS,
         useful=_FOLLOWED | _LOOK | _QUEUES | _ROLES,
-        without="`--watch`, progress, the place in a queue, what the controller does next",
+        without="`--watch`, progress, the place in a queue, the column EXEC",
     ),
     "watch": CommandRights(
         needed=_JOBS | _FOLLOWED,
         useful=_QUEUES | _ROLES,
-        without="the place in a queue, what the controller does next",
+        without="the place in a queue",
     ),
     "explain": CommandRights(
         needed=_JOBS,

@@ -90,14 +90,15 @@ async def test_kubectl_finds_it_as_a_plugin_and_its_context_chooses_the_namespac
     assert json.loads(printed)["namespace"] == train.namespace
 
 
-async def test_without_the_right_to_read_roles_all_but_the_plan_is_shown(
+async def test_without_the_right_to_read_roles_all_but_that_role_is_shown(
     cluster: Cluster, train: Job
 ) -> None:
     kubeconfig = readers_kubeconfig(cluster, train.namespace, *NEEDED)
     done = ours(kubeconfig, "get", "train")
     assert done.returncode == 0
     assert "published 2" in done.stdout
-    assert "unknown: you lack the right to read the launcher's Role" in done.stdout
+    assert "EXEC is not known: you lack the right to read the launcher's Role" in done.stdout
+    assert "The controller does next:\n  nothing: " in done.stdout
 
 
 async def test_what_may_not_be_read_is_said_in_one_line(cluster: Cluster, train: Job) -> None:

@@ -38,10 +38,9 @@ ELSEWHERE = {
 }
 # Exit codes that the page does not show.
 ANY_CODE = ("explain train", "watch short")
-# Roles are kept from view and edit on purpose; these two sentences say so.
+# Roles are kept from view and edit on purpose; this sentence says so.
 ONLY_OF_ADMIN = re.compile(
-    r"to see when it will be, you need the right to read Roles|"
-    r"unknown: you lack the right to read the launcher's Role \(.*\)"
+    r"EXEC is not known: you lack the right to read the launcher's Role \(.*\)"
 )
 PLUGIN = "kubectl mpijob-elastic "
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"

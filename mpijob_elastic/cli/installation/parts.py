@@ -109,7 +109,11 @@ _ENDS = {
         "A controller of mpijob-elastic leads. Its webhook was not asked: your account may read "
         "jobs here and change none.",
     ),
-    "broken": (Exit.REFUSED, "mpijob-elastic does not work."),
+    "broken": (
+        Exit.REFUSED,
+        "mpijob-elastic does not work; an administrator looks at "
+        f"`kubectl get pods -A -l app.kubernetes.io/name={names.PROGRAM}` and their logs.",
+    ),
     "unfinished": (
         Exit.REFUSED,
         "mpijob-elastic does not work, because its webhook is not registered: an installation or a "

@@ -75,6 +75,14 @@ class Leader:
         #: if nobody knows.
         self.trouble = leader.NOBODY if working.trouble else ""
 
+    @property
+    def silence(self) -> str | None:
+        """What `explain` would find of a Lease that has not changed for long enough; else None."""
+        is_silent = self._clock() - self._changed_at >= leader.RENEWED_WITHIN
+        if self.trouble or (self._version and is_silent):
+            return self.trouble or leader.NOBODY
+        return None
+
     async def look(self, client: ApiReader) -> str:
         """Read the Lease once more, and return `trouble`."""
         lease = await leader.lease(client, self._home)

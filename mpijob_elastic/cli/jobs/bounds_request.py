@@ -67,6 +67,7 @@ def bounds_change(*, least: int | None, most: int | None) -> Decide:
         says = f"{view.name} may have {in_words(after)}, instead of {in_words(before)}"
         if not patch:
             says = f"{view.name} may have {in_words(after)} already; nothing was changed"
+        says += _beyond_max_np(view, after)
         return JobChange(
             patch={"metadata": {"annotations": patch}} if patch else None,
             says=says,
@@ -75,6 +76,17 @@ def bounds_change(*, least: int | None, most: int | None) -> Decide:
         )
 
     return decide
+
+
+def _beyond_max_np(view: JobView, bounds: Bounds) -> str:
+    """Return that the driver uses fewer workers than the bounds allow, or ""."""
+    launch, used = view.facts.launch, view.facts.max_np_workers
+    if launch is None or not used or not bounds[1] > used:
+        return ""
+    return (
+        f". But {launch.program}'s --max-np is {launch.max_np}: beyond {workers(used)} no rank "
+        "runs, until the job has a new launcher with a larger one"
+    )
 
 
 def in_words(bounds: Bounds) -> str:

@@ -1,9 +1,10 @@
 """Create jobs: as a dry run or for good, and then wait for the training or follow the log."""
 
+import asyncio
 import sys
 import time
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -83,7 +84,7 @@ async def create(where: Where, body: Object, asked: Creation) -> Exit:
     if not asked.logs:
         return end
     # The log goes on to the end of the job, so what the wait has seen counts no more.
-    with _beside(asked):
+    with _beside(asked), _told_of_ctrl_c(namespace, name):
         return await _follow_log(where, name)
 
 
@@ -160,23 +161,40 @@ async def _create(
     except errors.AlreadyExists:
         name = body["metadata"]["name"]
         raise Refused(
-            f"there is an MPIJob {namespace}/{name}: choose another name, or "
+            f"there is an MPIJob {namespace}/{name}: `mpijob-elastic watch {name} -n {namespace}` "
+            "shows it. Choose another name, or, to end that job, "
             f"`mpijob-elastic delete {name} -n {namespace}`"
         ) from None
     except errors.NotFound as error:
         if error.message.startswith(_NO_NAMESPACE):
             raise
         raise snapshot.not_served(client) from error
+    except asyncio.CancelledError:
+        shows = f"`mpijob-elastic get -n {namespace}` shows it"
+        say(f"Interrupted. It is unknown whether an MPIJob was created; {shows}.", err=True)
+        raise
     name = msgspec.json.decode(made)["metadata"]["name"]
     assert isinstance(name, str)
     return name
+
+
+@contextmanager
+def _told_of_ctrl_c(namespace: str, name: str) -> Iterator[None]:
+    """Say after Ctrl-C that the job which was created goes on."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        shows = f"`mpijob-elastic watch {name} -n {namespace}` shows it"
+        say(f"Interrupted. The job goes on: {shows}.", err=True)
+        raise
 
 
 async def _wait_for_training(
     client: ApiWriter, namespace: str, name: str, working: AtWork, patience: Patience
 ) -> Exit:
     """Wait until a rank runs in each worker. Raises `errors.KubeError`."""
-    found = await snapshot.fetch_job(client, namespace, name)
+    with _told_of_ctrl_c(namespace, name):
+        found = await snapshot.fetch_job(client, namespace, name)
     end = write_change.end_without_wait(working, patience, found.view)
     if end is not None:
         return end

@@ -1,6 +1,7 @@
 """`explain`: read the job and what it depends on, look into its pods, explain, print."""
 
 import asyncio
+import re
 import textwrap
 import time
 from collections import Counter
@@ -54,6 +55,8 @@ F = TypeVar("F", bound=PodFacts)
 # Column at which text is wrapped, whatever the terminal, because logs and mails show it too.
 WIDTH = 110
 _INDENT = "    "
+# What stands in a notice for a number that changes often.
+LEFT_OUT = "…"
 # Workers with the same cause of which each is explained; of more, one is.
 EXPLAINED_EACH = 4
 
@@ -92,16 +95,20 @@ async def explain(
 
 
 async def explained(
-    client: ApiReader, snapshot: Snapshot, *, pod: str = "", look: bool = False
+    client: ApiReader,
+    snapshot: Snapshot,
+    *,
+    pod: str = "",
+    look: bool = False,
+    controller: str | None = None,
 ) -> Explanation:
     """Return the explanation of a job, or of its worker `pod` alone.
 
-    look: look into the pods too.
+    look: look into the pods too. controller: what is wrong with the controllers, None to look.
     """
     looking = by_exec(client, snapshot.view, pod, look=look)
-    return conclude(
-        snapshot, await ask(client, snapshot, looking, pod=pod, look=look), now=time.time(), pod=pod
-    )
+    asked = await ask(client, snapshot, looking, pod=pod, look=look, controller=controller)
+    return conclude(snapshot, asked, now=time.time(), pod=pod)
 
 
 def conclude(snapshot: Snapshot, asked: Evidence, *, now: float, pod: str = "") -> Explanation:
@@ -177,23 +184,25 @@ async def ask(
     *,
     pod: str = "",
     look: bool = True,
+    controller: str | None = None,
 ) -> Evidence:
     """Read the facts that an explanation needs beside the snapshot.
 
-    looking: awaited for what exec shows, see `by_exec`.
+    looking: awaited for what exec shows, see `by_exec`. controller: what is wrong with the
+    controllers, None to look.
     """
     view, now = snapshot.view, time.time()
     registered = await registration.read(client)
     home = registration.home(registered)
     (
-        controller,
+        trouble,
         webhook,
         events,
         threats,
         (surplus, refusing),
         ((stall, spawned), stopped, (looks, frozen), new_rules),
     ) = await asyncio.gather(
-        leader.controller_trouble(lambda: leader.lease(client, home), namespace=home, now=now),
+        _controller_trouble(client, home, known=controller, now=now),
         _webhook(client, view, registered),
         dependencies.warnings(client, view.namespace, dict(_troubled(view, pod))),
         dependencies.threats(client, _threatened(snapshot)),
@@ -210,10 +219,10 @@ async def ask(
         ),
     )
     # The registration is None where this user may not read it.
-    installed = registered != {} or controller != leader.no_lease(home)
+    installed = registered != {} or trouble != leader.no_lease(home)
     facts = Facts(
         home=home,
-        controller=controller if installed else at_work.NOT_INSTALLED,
+        controller=trouble if installed else at_work.NOT_INSTALLED,
         installed=installed,
         webhook=webhook,
         events=events,
@@ -226,6 +235,17 @@ async def ask(
         stopped=stopped,
     )
     return Evidence(facts=facts, threats=threats, frozen=frozen)
+
+
+async def _controller_trouble(
+    client: ApiReader, home: str, *, known: str | None, now: float
+) -> str:
+    """Return the trouble with the controllers in a namespace, "" without trouble."""
+    if known is not None:
+        return known
+    return await leader.controller_trouble(
+        lambda: leader.lease(client, home), namespace=home, now=now
+    )
 
 
 def _marked(view: JobView, threats: Mapping[str, NodeSign], frozen: tuple[Exec, ...]) -> JobView:
@@ -361,18 +381,38 @@ def text(report: Explanation) -> list[str]:
     said = " ".join(
         finding.says for finding in (*report.job, *(worker.cause for worker in report.workers))
     )
-    notices = [notice for notice in report.notices if notice.partition(": ")[2] not in said]
+    notices = [notice for notice in report.notices if not _is_in(notice, said)]
     if notices:
         lines += ["", "Notices of the controller:", *(f"{_INDENT}{notice}" for notice in notices)]
     return lines
 
 
+def _is_in(notice: str, said: str) -> bool:
+    """Tell whether a notice is in these words, in which numbers may stand for its "…"."""
+    parts = notice.partition(": ")[2].split(LEFT_OUT)
+    return re.search(".*?".join(map(re.escape, parts)), said, re.DOTALL) is not None
+
+
 def _referring(report: Explanation, head: str) -> Sequence[WorkerFinding]:
-    """Return the workers, of which each refers to a reason that `head` has said of all."""
+    """Return the workers, of which each refers to a reason that stands above it.
+
+    `head` has said it of all, or a finding on the job what a pod at a gate waits for.
+    """
+    above = " ".join(finding.says for finding in report.job)
+    workers = [_waiting_above(worker, above) for worker in report.workers]
     reason = report.not_known
     if not reason or reason not in head:
-        return report.workers
-    return [_said_above(worker, reason) for worker in report.workers]
+        return workers
+    return [_said_above(worker, reason) for worker in workers]
+
+
+def _waiting_above(worker: WorkerFinding, above: str) -> WorkerFinding:
+    """Return a worker's finding without the words on its wait that `above` has said."""
+    _, _, why = worker.cause.says.partition(": ")
+    _, _, words = why.partition(": ")
+    if worker.cause.cause != "gated" or not words or words not in above:
+        return worker
+    return _said_above(worker, words)
 
 
 def _said_above(worker: WorkerFinding, reason: str) -> WorkerFinding:

@@ -22,10 +22,6 @@ from mpijob_elastic.model.pod import Launcher, LauncherPhase, Worker
 MISSING = "Missing"
 # The state of a job whose objects cannot be shown.
 UNREADABLE = "Unreadable"
-_NO_RIGHTS = (
-    "unknown: you lack the right to read the launcher's Role "
-    "(list, watch roles.rbac.authorization.k8s.io)"
-)
 
 
 class _ReportPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -243,7 +239,7 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
         launcher=_launcher(snapshot, view.launcher, state) if view.launcher else None,
         workers=workers,
         notices=view.facts.notices.splitlines(),
-        next=in_words(state, due) if snapshot.role_readable else [_NO_RIGHTS],
+        next=in_words(state, due),
         next_look=_time_or_none(due.wake_at),
         queue=_queue(state),
         parked=sorted(view.facts.skips),
@@ -286,7 +282,7 @@ def _queue(state: JobState) -> QueueReport | None:
     """Return what the first capability says that knows the job's queue."""
     for shown in shown_of(state.view):
         if turn := shown.turn(state):
-            return QueueReport(*turn)
+            return QueueReport(turn.queue, turn.waiting, turn.place, turn.says)
     return None
 
 

@@ -208,6 +208,8 @@ def report_on(
     now: seconds since the epoch. whole: with what only looks into all workers can tell.
     """
     report = shown(found, now=now)
+    if working.trouble:
+        report = replace(report, next=[f"nothing: {working.trouble}"], next_look=None)
     return replace(
         report,
         context=where.context or "",

@@ -92,12 +92,24 @@ def size_decision(asked: SizeRequest, *, waits: bool) -> Decide:
 async def suspending(client: ApiWriter, snapshot: Snapshot) -> JobChange:
     """Return the change that suspends a job. Raises Refused with the reason if it is impossible."""
     view, key = snapshot.view, names.SUSPEND
-    refuse_unless_ours(snapshot, elastic=view.facts.acts_elastic)
-    await refuse_unknown(client, view, key, then=f"{view.name} would start again at once")
-    says = (
+    state = refuse_unless_ours(snapshot, elastic=view.facts.acts_elastic)
+    patch = None if view.policy.suspend else annotated(key, "true")
+    if patch:
+        await refuse_unknown(client, view, key, then=f"{view.name} would start again at once")
+    says = _suspension(view, state, is_new=patch is not None)
+    return JobChange(patch=patch, says=says, goal=waiting.stops, ended=_suspended)
+
+
+def _suspension(view: JobView, state: JobState, *, is_new: bool) -> str:
+    """Return what a suspension does to a job, in words. is_new: nobody has asked for it before."""
+    if not is_new:
+        return f"{view.name} is suspended already; nothing was changed"
+    if state.wishes.suspended_by and all(pod.facts.held_back for pod in view.pods):
+        by = state.wishes.suspended_by
+        return f"{view.name} is suspended already by {by}; it now stays so until it is resumed"
+    return (
         f"{view.name} is being suspended: its workers drain, and training ends until it is resumed"
     )
-    return JobChange(patch=annotated(key, "true"), says=says, goal=waiting.stops, ended=_suspended)
 
 
 async def resuming(_: ApiWriter, snapshot: Snapshot) -> JobChange:

@@ -12,14 +12,14 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities.shown import READINGS
-from mpijob_elastic.decide import derive
+from mpijob_elastic.decide import derive, host_list
 from mpijob_elastic.decide.shown import Attach, first_word, shown_of
 from mpijob_elastic.diagnosis.facts import PodTrouble, Stuck
 from mpijob_elastic.kube import errors, resources
@@ -255,6 +255,8 @@ def _put_together(
 ) -> Snapshot:
     facts = [pod.facts for pod in parts.pods.values()]
     [plain] = views.each([job.facts], pods=facts, configs=parts.configs, roles=parts.roles)
+    if not role_readable and plain.config:
+        plain = replace(plain, role=host_list.assumed_role(plain))
     key = (plain.namespace, plain.name)
     view = capabilities.told(plain, seen=(see(plain, of_job[key]) for see, of_job in seeing))
     return Snapshot(view=view, job=_named(job, view), pods=parts.pods, role_readable=role_readable)

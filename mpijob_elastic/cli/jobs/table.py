@@ -23,6 +23,10 @@ NONE = "-"
 FOLDED_ABOVE = 24
 SHOWN_ALIKE = 3
 _GAP = "   "
+_NO_ROLE = (
+    "EXEC is not known: you lack the right to read the launcher's Role "
+    "(list, watch roles.rbac.authorization.k8s.io)"
+)
 
 
 def columns(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -110,12 +114,13 @@ def details(report: JobReport, *, now: datetime, whole: bool = False) -> list[st
         "",
         *columns(header, (_worker(report, worker, now)[: len(header)] for worker in shown)),
         *more,
+        *(["", _NO_ROLE] if report.exec_names is None and report.workers else []),
         "",
         f"{names.KEY_DISCOVER_HOSTS} prints:",
         *hosts,
         *(["", "Notices:", *_indented(report.notices)] if report.notices else []),
         "",
-        "Next:",
+        "The controller does next:",
         *_indented([*report.next, *again]),
     ]
 

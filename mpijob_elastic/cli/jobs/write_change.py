@@ -21,11 +21,12 @@ from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import at_work, dependencies, explain
 from mpijob_elastic.cli.jobs.at_work import AtWork, Leader
 from mpijob_elastic.cli.jobs.snapshot import Snapshot, fetch_job
-from mpijob_elastic.cli.jobs.waiting import THERE, Goal, JobMoment, Show, wait
+from mpijob_elastic.cli.jobs.waiting import THERE, Goal, JobMoment, Progress, Show, wait
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.decide import derive
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.diagnosis.facts import Level
+from mpijob_elastic.diagnosis.jobs import NO_CONTROLLER
 from mpijob_elastic.install import ATTEMPTS, Refused, webhook_call
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import list_objects
@@ -168,7 +169,7 @@ async def say_outcome(
         end, lines = await outcome(client, begun, patience, leader=leader)
     except asyncio.CancelledError:
         say(
-            f"Interrupted. Nothing is undone, {_outlook(leader)}: "
+            f"Interrupted. Nothing is undone, {_outlook(is_led=not leader.trouble)}: "
             f"`{command('watch', begun.snapshot.view)}` shows it.",
             err=True,
         )
@@ -199,25 +200,16 @@ async def outcome(
         show=show,
         leader=leader,
     )
-    late = phrases.duration(patience.seconds)
-    looks = f"{_outlook(leader)}, and `{command('watch', view)}` shows it"
     if end is None:
-        return Exit.NOT_KNOWN, [f"After {late} the API server does not answer: {looks}."]
+        late, shows = phrases.duration(patience.seconds), f"`{command('watch', view)}` shows it"
+        hope = f"{_outlook(is_led=not leader.trouble)}, and {shows}"
+        return Exit.NOT_KNOWN, [f"After {late} the API server does not answer: {hope}."]
     progress, seen = end
     await asyncio.sleep(_EVENT_WITHIN)
     after = await dependencies.own_warnings(client, view.namespace, view.ref.uid)
     warnings = _new_warnings(begun.warnings, after)
     if not (progress.done or progress.otherwise):
-        found = await explain.explained(client, seen.snapshot, look=patience.look)
-        wrong = [worker for worker in found.workers if worker.cause.level not in THERE]
-        job = [finding for finding in found.job if finding.level is not Level.FINE]
-        causes = explain.text(msgspec.structs.replace(found, job=tuple(job), workers=tuple(wrong)))
-        goes = "waits" if leader.trouble else "goes on"
-        first, last = (
-            f"After {late} the change still {goes}: {progress}",
-            f"Nothing is undone: {looks}.",
-        )
-        return Exit.NOT_KNOWN, [first, "", *causes, "", last]
+        return Exit.NOT_KNOWN, await _unfinished(client, progress, seen, patience, leader)
     words = f"{progress.otherwise}." if progress.otherwise else asked.ended(seen)
     return Exit.OTHERWISE if progress.otherwise or warnings else Exit.DONE, [words, *warnings]
 
@@ -233,9 +225,29 @@ def _new_warnings(before: OwnWarnings | None, after: OwnWarnings | None) -> list
     ]
 
 
-def _outlook(leader: Leader) -> str:
-    """Return what becomes of a change that nobody waits for any more."""
-    return at_work.ONCE if leader.trouble else "the change goes on"
+async def _unfinished(
+    client: ApiWriter, progress: Progress, seen: JobMoment, patience: Patience, leader: Leader
+) -> list[str]:
+    """Return what a change waits for when nobody waits for the change any longer, in words."""
+    found = await explain.explained(
+        client, seen.snapshot, look=patience.look, controller=leader.silence
+    )
+    wrong = [worker for worker in found.workers if worker.cause.level not in THERE]
+    job = [finding for finding in found.job if finding.level is not Level.FINE]
+    causes = explain.text(msgspec.structs.replace(found, job=tuple(job), workers=tuple(wrong)))
+    is_led = not leader.trouble and all(one.cause != NO_CONTROLLER for one in found.job)
+    goes = "goes on" if is_led else "waits"
+    first = f"After {phrases.duration(patience.seconds)} the change still {goes}: {progress}"
+    shows = f"`{command('watch', seen.snapshot.view)}` shows it"
+    return [first, "", *causes, "", f"Nothing is undone: {_outlook(is_led=is_led)}, and {shows}."]
+
+
+def _outlook(*, is_led: bool) -> str:
+    """Return what becomes of a change that nobody waits for any more.
+
+    is_led: as far as anybody knows, a controller leads.
+    """
+    return "the change goes on" if is_led else at_work.ONCE
 
 
 def command(name: str, view: JobView, *more: str) -> str:

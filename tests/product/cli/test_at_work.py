@@ -14,7 +14,7 @@ from aiohttp import web
 
 from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.jobs import at_work, leader, several, show, submit, watch
+from mpijob_elastic.cli.jobs import at_work, leader, several, show, snapshot, submit, watch
 from mpijob_elastic.cli.jobs.at_work import AtWork, Leader
 from mpijob_elastic.cli.jobs.creation import Creation
 from mpijob_elastic.cli.jobs.show import JobsAsked
@@ -370,6 +370,30 @@ async def test_a_change_waits_for_a_controller_whose_lease_has_just_expired(
         assert false not in printed.err + printed.out
 
 
+async def test_a_controller_that_went_meanwhile_is_missed_at_the_timeout(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its Lease has not expired, and is older than a leader lets it become."""
+    monkeypatch.setattr(leader, "RENEWED_WITHIN", 0.0)
+    async with Server() as server:
+        assert await scaled(server, A_LOOK) == Exit.NOT_KNOWN
+    printed = capsys.readouterr().err
+    assert "next: mpijob-elastic status -n default" in printed
+    assert f"Nothing is undone: {at_work.ONCE}, and `mpijob-elastic watch train" in printed
+    assert "goes on" not in printed
+
+
+async def test_a_job_that_nobody_looks_after_has_no_next_step() -> None:
+    working = AtWork(trouble="no controller of mpijob-elastic is running")
+    async with Server() as server:
+        where = Where(kubeconfig=server.kubeconfig, namespace="default")
+        async with reached(where) as (client, _):
+            found = await snapshot.fetch_job(client, "default", "train")
+        report = show.report_on(found, where, working, now=time.time(), whole=True)
+    assert report.next == ["nothing: no controller of mpijob-elastic is running"]
+    assert report.next_look is None
+
+
 RELEASED = {"holderIdentity": "", "leaseDurationSeconds": 1}
 EXPIRED = {"holderIdentity": "a", "leaseDurationSeconds": 15}
 
@@ -451,6 +475,9 @@ async def test_a_command_that_waits_sees_the_controller_go_and_come(
                 now = at
                 server.hook = partial(found, path, lease)
                 assert await leader.look(client) == trouble, at
+            now += 60.0
+            is_read = any(lease for _, lease, _ in looks)
+            assert leader.silence == (leader.trouble or NOBODY if is_read else None)
 
 
 def found(path: str, lease: tuple[str, str] | None, sent: Sent) -> bytes | None:

@@ -27,6 +27,8 @@ async def api() -> AsyncIterator[TinyApi]:
         found.put(LEASES.path(names.NAMESPACE, names.LEASE), at_work_lease())
         put_job(found, "free", size=4)
         put_job(found, "bound", size=3, annotations={LOW: "2", HIGH: "8"})
+        line = ["horovodrun", "--max-np", "4", "--host-discovery-script", names.DISCOVER_HOSTS_PATH]
+        put_job(found, "capped", size=3, command=[*line, "python", "train.py"])
         admit(found)
         yield found
 
@@ -54,6 +56,22 @@ def stored(api: TinyApi, job: str) -> tuple[str | None, str | None]:
             "free may have 2 to 8 workers, instead of any number of workers",
         ),
         ("free", None, 4, (None, "4"), "free may have 1 to 4 workers, instead of any number"),
+        (
+            "capped",
+            2,
+            8,
+            ("2", "8"),
+            "capped may have 2 to 8 workers, instead of any number of workers. But horovodrun's "
+            "--max-np is 4: beyond 4 workers no rank runs, until the job has a new launcher with a "
+            "larger one\n",
+        ),
+        (
+            "capped",
+            None,
+            4,
+            (None, "4"),
+            "capped may have 1 to 4 workers, instead of any number of workers\n",
+        ),
         ("bound", 3, None, ("3", "8"), "bound may have 3 to 8 workers, instead of 2 to 8 workers"),
         ("bound", None, 0, ("2", None), "bound may have 2 workers or more, instead of 2 to 8"),
         ("bound", 0, 0, (None, None), "bound may have any number of workers, instead of 2 to 8"),

@@ -1,5 +1,6 @@
 """`submit -f`, `--wait`, `--logs`, `--shm-size` and the dry run of the API server."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import LEASES, MPI_JOBS
 from mpijob_elastic.telemetry import terminal
 from tests.doubles.api import TinyApi, refused
+from tests.doubles.direct import Sent
 from tests.product.cli import worlds
 from tests.product.cli.served import put_job
 from tests.product.cli.test_commands import typed
@@ -237,6 +239,35 @@ async def test_waiting_ends_at_the_timeout_with_what_is_missing(
     out, err = capsys.readouterr()
     assert out.startswith("MPIJob train created.\n")
     assert "the change still goes on" in err
+
+
+@pytest.mark.parametrize(
+    ("when", "said"),
+    [
+        ("create", "It is unknown whether an MPIJob was created; `mpijob-elastic get -n ml`"),
+        ("read", "The job goes on: `mpijob-elastic watch train -n ml`"),
+        ("wait", "Nothing is undone, the change goes on: `mpijob-elastic watch train -n ml`"),
+    ],
+)
+async def test_ctrl_c_leaves_the_job_and_says_so(
+    api: TinyApi, tmp_path: Path, capsys: pytest.CaptureFixture[str], when: str, said: str
+) -> None:
+    patience = Patience(wait=True, seconds=60.0, look=False)
+    running = asyncio.create_task(submitted(api, stored(tmp_path, manifest()), patience=patience))
+    reads = 0
+
+    def interrupted(sent: Sent) -> object | None:
+        nonlocal reads
+        creates = sent.method == "POST" and "dryRun" not in sent.query
+        reads += bool(api.writes) and sent.path.endswith("/pods")
+        if {"create": creates, "read": reads == 1, "wait": reads == 2}[when]:
+            running.cancel()
+        return None
+
+    api.hook = interrupted
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert capsys.readouterr().err.splitlines() == [f"Interrupted. {said} shows it."]
 
 
 @pytest.mark.parametrize(

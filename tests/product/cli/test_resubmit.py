@@ -141,7 +141,12 @@ async def test_a_copy_has_as_many_workers_and_none_is_parked(
     ("job", "name", "error", "words"),
     [
         ("trains", "", Refused, r"trains has not ended \(Running\); `kubectl get mpijob trains"),
-        ("over", "trains", Refused, "there is an MPIJob ml/trains: choose another name"),
+        (
+            "over",
+            "trains",
+            Refused,
+            "there is an MPIJob ml/trains: `mpijob-elastic watch trains -n ml`",
+        ),
         ("over", "No", Refused, "choose another by --name"),
         ("over", "a" * 64, Refused, "choose another by --name"),
         ("none", "", NoSuchJob, "no MPIJob none"),

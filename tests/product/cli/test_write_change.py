@@ -178,6 +178,14 @@ async def test_after_the_timeout_it_says_what_only_exec_shows(
     assert capsys.readouterr().err.count("cause: nobody-trains") == 2
 
 
+async def test_a_worker_that_is_not_there_at_once_is_no_alarm(
+    server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert await scaled(server, A_LOOK) == Exit.NOT_KNOWN
+    [_, line] = capsys.readouterr().out.splitlines()
+    assert line.endswith("; train-worker-2 does not exist yet: the operator creates it")
+
+
 async def test_without_an_answer_to_the_write_nobody_knows(server: Server) -> None:
     def lost(sent: Sent) -> object | None:
         if sent.method == "PATCH" and "dryRun" not in sent.query:
@@ -228,6 +236,49 @@ async def test_suspension_needs_a_webhook_that_knows_it(server: Server) -> None:
     ):
         await write_change.change(where, "train", suspending, NO_WAIT)
     assert server.writes == []
+
+
+STOPPED = {"spec": {"schedulingGates": [{"name": names.GATE_SUSPENDED}], "nodeName": ""}}
+
+
+@pytest.mark.parametrize(
+    ("edit", "says", "writes"),
+    [
+        pytest.param(
+            {"metadata": {"annotations": {names.SUSPEND: "true"}}},
+            "train is suspended already; nothing was changed\n",
+            0,
+            id="by its user",
+        ),
+        pytest.param(
+            {
+                "metadata": {"annotations": {names.SCALE_TO_ZERO: "suspend"}},
+                "spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 0}}},
+            },
+            "train is suspended already by its size, 0; it now stays so until it is resumed\n",
+            1,
+            id="by something else",
+        ),
+        pytest.param({}, "train is being suspended: its workers drain, and training ends", 1),
+    ],
+)
+async def test_a_suspension_of_a_job_that_is_suspended_promises_nothing(
+    server: Server,
+    edit: dict[str, Any],
+    says: str,
+    writes: int,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    knows(server)
+    server.edit(edit)
+    for path in [path for path in server.objects if path.startswith(PODS.path("default"))]:
+        if edit:
+            stopped = {**STOPPED, "status": {"phase": "Pending"}}
+            server.put(path, merged(server.objects[path], stopped))
+    where = Where(kubeconfig=server.kubeconfig, namespace="default")
+    assert await write_change.change(where, "train", suspending, NO_WAIT) == Exit.DONE
+    assert capsys.readouterr().out.startswith(says)
+    assert len(server.writes) == writes
 
 
 def parked(server: Server) -> str | None:

@@ -19,7 +19,7 @@ from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.launch_command import Launch
 from mpijob_elastic.model.memory import Memory
-from mpijob_elastic.model.pod import LauncherPhase
+from mpijob_elastic.model.pod import Launcher, LauncherPhase
 from mpijob_elastic.model.policy import Policy
 from tests.builders import but, config, job, launcher
 from tests.doubles.api import TinyApi
@@ -363,3 +363,44 @@ async def test_a_namespace_that_leaves_the_webhook_out_does_not_stand_for_it(
     found = (await preflight.look(client, InstallPlan(), now=0.0)).findings
     [said] = [one.text for one in found if one.topic == "webhook"]
     assert said == "installed; namespace default leaves it out, so it was not asked"
+
+
+ANNOTATED = but(JOB, policy=Policy(enabled=True))
+SCRIPT = Launch(program="horovodrun", discovery_script=names.DISCOVER_HOSTS_PATH)
+MOUNTED = but(STARTED, mounts_discovery=True)
+
+
+@pytest.mark.parametrize(
+    ("launch", "is_vain"),
+    [
+        (Launch(program="horovodrun", np=2), True),
+        (Launch(program="mpirun"), True),
+        (SCRIPT, False),
+        (Launch(program="horovodrun", np=2, unread=True), False),
+        (None, False),
+    ],
+)
+def test_a_restart_is_vain_if_the_command_reads_no_list(
+    launch: Launch | None, is_vain: bool
+) -> None:
+    why = findings.vain_restart(but(ANNOTATED, launch=launch))
+    assert bool(why) is is_vain
+    assert is_vain is ("edit mpijob j" in why)
+
+
+@pytest.mark.parametrize(
+    ("started", "launch", "is_older"),
+    [
+        (MOUNTED, SCRIPT, True),
+        (MOUNTED, Launch(program="horovodrun", np=2), False),
+        (MOUNTED, None, False),
+        (but(MOUNTED, names_discovery=True), SCRIPT, False),
+        (STARTED, SCRIPT, False),
+    ],
+)
+def test_a_launcher_may_run_a_command_from_before_an_edit(
+    started: Launcher, launch: Launch | None, is_older: bool
+) -> None:
+    why = findings.older_command(but(ANNOTATED, launcher=started, launch=launch))
+    assert bool(why) is is_older
+    assert is_older is ("mpijob-elastic suspend j -n default" in why)
