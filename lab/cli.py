@@ -75,6 +75,11 @@ DataScientist = Annotated[
     bool,
     typer.Option("--data-scientist", help="The user of `product` instead of an administrator."),
 ]
+Queued = Annotated[
+    bool,
+    typer.Option("--kueue", help="With Kueue, and in ml its queue `team` of docs/examples/kueue."),
+]
+Namespace = Annotated[str, typer.Option(help="Which namespace gets the queue.")]
 Peers = Annotated[list[str] | None, typer.Argument(help="Their names; all if left out.")]
 Component = Annotated[str | None, typer.Argument(help="As kube-apiserver; all if left out.")]
 Lines = Annotated[
@@ -135,7 +140,7 @@ def up(
         "kubectl mpijob-elastic get",
     )
 )
-def product(*, name: Name = "default") -> None:
+def product(*, name: Name = "default", kueue: Queued = False) -> None:
     """Start a lab with operator, webhook, controller and stand-in ranks; it stays until Ctrl-C or `down`.
 
     Namespace ml has somebody with the role edit, as whom `env --data-scientist` lets you type.
@@ -144,12 +149,24 @@ def product(*, name: Name = "default") -> None:
     offer = loading.load(_PRODUCT)
     with ExitStack() as stack:
         with progress() as say:
-            parts = stack.enter_context(offer.running(name, say))
+            parts = stack.enter_context(offer.running(name, say, queued=kueue))
         chosen = name_option(name)
         print(f"lab {name} has the product. Type in another terminal, until Ctrl-C here:")
         print(f'  eval "$(python -m lab env{chosen})"                     # an administrator')
         print(f'  eval "$(python -m lab env{chosen} --data-scientist)"    # the role edit in ml')
         print("  kubectl mpijob-elastic status", flush=True)
+        offer.stay(name, parts)
+
+
+@app.command("kueue", epilog=examples("python -m lab kueue --namespace ml"))
+def run_kueue(*, name: Name = "default", namespace: Namespace = "default") -> None:
+    """Run Kueue beside a lab that is up, with the queue `team` of docs/examples/kueue, until Ctrl-C or `down`."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    offer = loading.load(_PRODUCT)
+    with ExitStack() as stack:
+        with progress() as say:
+            parts = stack.enter_context(offer.with_queue(name, namespace, say))
+        print(f"namespace {namespace} has the queue team, until Ctrl-C here", flush=True)
         offer.stay(name, parts)
 
 
