@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -68,9 +67,9 @@ def run_go(*arguments: str, directory: Path) -> str:
 
 
 def end_calls() -> None:
-    """Have each Go tool that runs now, in whichever thread, end after the packages that it compiles just now."""
+    """Have each Go tool that runs now, in whichever thread, end: a compiler that it has started ends after its package."""
     for process in [*_RUNNING]:
-        process.send_signal(signal.SIGINT)
+        process.terminate()
 
 
 def download(module: str, *, directory: Path) -> dict[str, str]:

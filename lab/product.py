@@ -25,7 +25,7 @@ ROLE = "edit"
 PATIENCE = 60.0  # seconds until the controllers of Kubernetes have given the role its rights
 POLL = 0.1
 EVERY = 1.0  # seconds between two looks at what runs
-_END = "the {part} has ended, and nobody starts it again: `python -m lab logs{option}` has its last lines."
+_END = "the {part} has ended, and nobody starts it again: `.venv/bin/python -m lab logs{option}` has its last lines."
 _CHANGES = ("auth", "can-i", "patch", "mpijobs.kubeflow.org", "-n", NAMESPACE)
 
 
@@ -104,7 +104,7 @@ def environment(name: str, *, as_user: bool) -> list[str]:
     """
     if as_user and not is_held(Layout.of(name)):
         raise LabError(
-            f"no lab {name!r} is up; `python -m lab product{name_option(name)}` starts one with a data scientist."
+            f"no lab {name!r} is up; `.venv/bin/python -m lab product{name_option(name)}` starts one with a data scientist."
         )
     cluster = Cluster.attach(name=name)
     kubeconfig = _of_user(cluster) if as_user else cluster.kubeconfig
@@ -118,7 +118,7 @@ def _of_user(cluster: Cluster) -> Path:
     if not path.exists():
         raise LabError(
             f"lab {cluster.name!r} has no data scientist; end it, and start one that has by "
-            f"`python -m lab product{name_option(cluster.name)}`."
+            f"`.venv/bin/python -m lab product{name_option(cluster.name)}`."
         )
     return path
 
