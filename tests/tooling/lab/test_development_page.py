@@ -124,7 +124,8 @@ def test_a_job_in_a_queue_grows_and_gives_back_what_another_needs(
         printed = typed(QUEUED, environment)
         assert "train has 4 workers, and a rank runs in each." in printed
         assert "rival has 2 workers, and a rank runs in each." in printed
-        assert re.search(r"^train +Running .* 2 +2 +0 ", printed, re.MULTILINE), printed
+        assert re.search(r"^train-launcher +team +team +True", printed, re.MULTILINE), printed
+        assert re.search(r"^train-worker-3 +team +False", printed, re.MULTILINE), printed
 
 
 @pytest.mark.skipif(bool(requirements.missing()), reason="no real node here")
