@@ -74,7 +74,7 @@ class Cluster:
         state = read_state(layout) if is_held(layout) else None
         if state is None or state.phase != "ready":
             raise LabError(
-                f"no lab {name!r} is up; start it with `python -m lab up --name {name}`."
+                f"no lab {name!r} is up; start it with `.venv/bin/python -m lab up --name {name}`."
             )
         return cls._of(layout, state)
 

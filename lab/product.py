@@ -1,5 +1,6 @@
 """The product in a lab that stays, beside stand-in ranks: to type with, as an administrator and as a data scientist."""
 
+import json
 import shlex
 import sys
 import time
@@ -7,9 +8,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from lab import kueue
 from lab.build import Say
 from lab.cluster import Cluster
-from lab.demo.stage import set_up
+from lab.demo.stage import staged
 from lab.drivers import standing_in
 from lab.errors import LabError
 from lab.layout import Layout, name_option
@@ -23,24 +25,65 @@ ROLE = "edit"
 PATIENCE = 60.0  # seconds until the controllers of Kubernetes have given the role its rights
 POLL = 0.1
 EVERY = 1.0  # seconds between two looks at what runs
-_END = "the {part} has ended, and nobody starts it again: `python -m lab logs{option}` has its last lines."
+_END = "the {part} has ended, and nobody starts it again: `.venv/bin/python -m lab logs{option}` has its last lines."
 _CHANGES = ("auth", "can-i", "patch", "mpijobs.kubeflow.org", "-n", NAMESPACE)
 
 
 @contextmanager
-def running(name: str, say: Say) -> Iterator[Mapping[str, Identity]]:
-    """Keep a lab with the product up for as long as the block lasts; yield its processes by name. Raise LabError."""
-    with set_up(name, say, also=(Overlay.USER_ROLES,)) as stage:
+def running(name: str, say: Say, *, queued: bool = False) -> Iterator[Mapping[str, Identity]]:
+    """Keep a lab with the product up for as long as the block lasts; yield its processes by name. Raise LabError.
+
+    queued: with Kueue, and a queue in the namespace of the data scientist.
+    """
+    program = kueue.program(say) if queued else None
+    with (
+        Cluster.start(name=name, say=say) as cluster,
+        # Webhook and controller look for Kueue's definitions when they start.
+        _beside(cluster, program, say) as others,
+        staged(cluster, say, also=(Overlay.USER_ROLES,)) as stage,
+    ):
         say(f"the namespace {NAMESPACE}, and in it somebody with the role {ROLE}")
-        _let_in(stage.cluster)
-        with standing_in(stage.cluster) as drivers:
+        _let_in(cluster)
+        if queued:
+            kueue.offer_queue(cluster, NAMESPACE)
+        with standing_in(cluster) as drivers:
             pids = {
                 "operator": stage.operator.pid,
                 "webhook": stage.webhook.pid,
                 "controller": stage.controller.pid,
                 "stand-in for drivers": drivers.pid,
             }
-            yield {part: Identity.of(pid) for part, pid in pids.items()}
+            yield {**others, **{part: Identity.of(pid) for part, pid in pids.items()}}
+
+
+@contextmanager
+def _beside(cluster: Cluster, program: Path | None, say: Say) -> Iterator[Mapping[str, Identity]]:
+    """Run Kueue, where its program is given; yield it by name."""
+    if program is None:
+        yield {}
+        return
+    say("Kueue")
+    with kueue.running(cluster, program) as process:
+        yield {kueue.NAME: process}
+
+
+@contextmanager
+def with_queue(name: str, namespace: str, say: Say) -> Iterator[Mapping[str, Identity]]:
+    """Keep Kueue beside a lab that is up for as long as the block lasts; yield it by name. Raise LabError.
+
+    It has a queue in the namespace, which is made if it is missing.
+    """
+    cluster = Cluster.attach(name=name)
+    with _beside(cluster, kueue.program(say), say) as parts:
+        say(f"the queue {kueue.QUEUE} in the namespace {namespace}")
+        _make_namespace(cluster, namespace)
+        kueue.offer_queue(cluster, namespace)
+        yield parts
+
+
+def _make_namespace(cluster: Cluster, namespace: str) -> None:
+    made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(made))
 
 
 def stay(name: str, parts: Mapping[str, Identity]) -> None:
@@ -61,7 +104,7 @@ def environment(name: str, *, as_user: bool) -> list[str]:
     """
     if as_user and not is_held(Layout.of(name)):
         raise LabError(
-            f"no lab {name!r} is up; `python -m lab product{name_option(name)}` starts one with a data scientist."
+            f"no lab {name!r} is up; `.venv/bin/python -m lab product{name_option(name)}` starts one with a data scientist."
         )
     cluster = Cluster.attach(name=name)
     kubeconfig = _of_user(cluster) if as_user else cluster.kubeconfig
@@ -75,7 +118,7 @@ def _of_user(cluster: Cluster) -> Path:
     if not path.exists():
         raise LabError(
             f"lab {cluster.name!r} has no data scientist; end it, and start one that has by "
-            f"`python -m lab product{name_option(cluster.name)}`."
+            f"`.venv/bin/python -m lab product{name_option(cluster.name)}`."
         )
     return path
 

@@ -56,7 +56,14 @@ def test_every_package_of_the_wheel_gets_in(project: dict[str, Any]) -> None:
         assert f"!{package}" in IGNORED
 
 
-PAGES = ("README.md", "Dockerfile", "docs/install.md", "docs/upgrade.md", "docs/commands.md")
+PAGES = (
+    "README.md",
+    "Dockerfile",
+    "docs/install.md",
+    "docs/upgrade.md",
+    "docs/commands.md",
+    "docs/development.md",
+)
 # As in mpijob-elastic:1.2.3, mpijob-elastic-1.2.3.tgz, tag=1.2.3, newTag: 1.2.3; 1.2.3.dev0 is before
 # the release.
 SHOWN = re.compile(

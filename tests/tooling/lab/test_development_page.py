@@ -6,20 +6,35 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from lab import kueue
+from lab.images import build
+from lab.images.product import image
 from lab.layout import Layout
 from lab.lock import is_held
+from lab.node import requirements
+from tests.peers.built import peer
 
 pytestmark = [pytest.mark.lab, pytest.mark.thorough]
 
 ROOT = Path(__file__).parents[3]
-SECTION = (ROOT / "docs" / "development.md").read_text().partition("\n## The lab\n")[2]
-BARE, PRODUCT = re.findall(r"^```sh\n(.*?)^```$", SECTION, re.MULTILINE | re.DOTALL)[:2]
-ADMINISTRATOR = 'eval "$(python -m lab env)"'
+PAGE = (ROOT / "docs" / "development.md").read_text()
+ADMINISTRATOR = 'eval "$(.venv/bin/python -m lab env)"'
 ENDS = 120.0  # seconds
+
+
+def blocks(heading: str) -> list[str]:
+    """The lines to type below a heading, and further down."""
+    below = PAGE.partition(f"\n{heading}\n")[2]
+    return re.findall(r"^```sh\n(.*?)^```$", below, re.MULTILINE | re.DOTALL)
+
+
+BARE, PRODUCT, QUEUED = blocks("## The lab")[:3]
+WITH_OPERATOR, INSTALLED = blocks("### A bare cluster")[:2]
 
 
 @pytest.fixture
@@ -50,16 +65,16 @@ def test_a_lab_comes_and_goes(environment: dict[str, str]) -> None:
     assert printed.endswith("lab default is down\n")
 
 
-@pytest.fixture
-def product(environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
-    """The lab with the product, ready."""
-    words = [sys.executable, "-m", "lab", "product"]
+@contextmanager
+def kept(environment: dict[str, str], *words: str, says: str) -> Iterator[subprocess.Popen[str]]:
+    """A command of the lab that stays, once it has said that it is ready."""
+    command = [".venv/bin/python", "-m", "lab", *words]
     with subprocess.Popen(
-        words, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
     ) as process:
         try:
             assert process.stdout is not None
-            assert "lab default has the product" in process.stdout.readline()
+            assert says in process.stdout.readline()
             yield process
         finally:
             process.kill()
@@ -73,6 +88,19 @@ def left_alone(environment: dict[str, str]) -> None:
     assert typed(f"{ADMINISTRATOR}; kubectl get deployment -A -o name", environment) == ""
 
 
+@pytest.fixture
+def product(environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
+    """The lab with the product, ready."""
+    with kept(environment, "product", says="lab default has the product") as process:
+        yield process
+
+
+@pytest.fixture
+def kueue_is_built() -> None:
+    """Skips the test where Kueue is not built."""
+    peer(kueue.NAME)
+
+
 def test_the_product_is_typed_with_as_both_users(
     environment: dict[str, str], product: subprocess.Popen[str], tmp_path: Path
 ) -> None:
@@ -84,7 +112,7 @@ def test_the_product_is_typed_with_as_both_users(
     assert "mpijob.kubeflow.org/train scaled\n" in printed
     assert re.search(r"^ml +train +Running|^ml +train +Scaling", printed, re.MULTILINE), printed
     left_alone(environment)
-    status = typed("python -m lab status", environment)
+    status = typed(".venv/bin/python -m lab status", environment)
     assert [
         name
         for name in ("operator", "webhook", "controller", "drivers")
@@ -95,3 +123,38 @@ def test_the_product_is_typed_with_as_both_users(
     lab = Layout(tmp_path / "mpijob-elastic" / "lab" / "default")
     assert not is_held(lab)
     assert not lab.kubeconfig.exists()
+
+
+@pytest.mark.peers
+@pytest.mark.usefixtures("kueue_is_built")
+def test_a_job_in_a_queue_grows_and_gives_back_what_another_needs(
+    environment: dict[str, str],
+) -> None:
+    with kept(environment, "product", "--kueue", says="lab default has the product"):
+        printed = typed(QUEUED, environment)
+        assert "train has 4 workers, and a rank runs in each." in printed
+        assert "rival has 2 workers, and a rank runs in each." in printed
+        assert re.search(r"^train-launcher +team +team +True", printed, re.MULTILINE), printed
+        assert re.search(r"^train-worker-3 +team +False", printed, re.MULTILINE), printed
+
+
+@pytest.mark.skipif(bool(requirements.missing()), reason="no real node here")
+@pytest.mark.peers
+@pytest.mark.usefixtures("kueue_is_built")
+def test_the_product_is_installed_in_a_bare_cluster_beside_kueue(
+    environment: dict[str, str],
+) -> None:
+    if packages := build.lacking(image.NAME):
+        pytest.skip(f"no image to install: apt-get install {' '.join(packages)}")
+    try:
+        printed = typed(WITH_OPERATOR, environment)
+        assert re.search(r"^mpi-operator +1/1", printed, re.MULTILINE), printed
+        with kept(environment, "kueue", "--namespace", "ml", says="has the queue team"):
+            # As somebody who types on in that shell.
+            printed = typed(f'eval "$(.venv/bin/python -m lab env)"\n{INSTALLED}', environment)
+        assert "mpijob-elastic works.\n" in printed
+        assert re.search(r"^train-worker-2 +team +team +True", printed, re.MULTILINE), printed
+        assert "train has 1 worker; removed: 2.\n" in printed
+        assert printed.endswith("lab default is down\n")
+    finally:
+        typed(".venv/bin/python -m lab down", environment)

@@ -37,7 +37,7 @@ def test_each_process_that_has_ended_is_said_once(
         product.stay("second", parts)
     finally:
         end(started[0], within=5.0)
-    said = "the b has ended, and nobody starts it again: `python -m lab logs --name second` has its"
+    said = "the b has ended, and nobody starts it again: `.venv/bin/python -m lab logs --name second` has its"
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith(said)
 
@@ -46,9 +46,13 @@ def test_without_a_lab_the_data_scientist_is_told_which_lab_has_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    with pytest.raises(LabError, match=r"`python -m lab product` starts one with a data scientist"):
+    with pytest.raises(
+        LabError, match=r"`.venv/bin/python -m lab product` starts one with a data scientist"
+    ):
         product.environment("default", as_user=True)
-    with pytest.raises(LabError, match=r"start it with `python -m lab up --name default`"):
+    with pytest.raises(
+        LabError, match=r"start it with `.venv/bin/python -m lab up --name default`"
+    ):
         product.environment("default", as_user=False)
 
 
