@@ -59,8 +59,7 @@ export class Stream {
         cache: "no-store",
         headers: authorized(),
       });
-      if (answer.status === 401)
-        return this.onState({ words: NO_LINK, refused: NO_LINK });
+      if (answer.status === 401) return this.onState({ words: NO_LINK, refused: NO_LINK });
       if (!answer.ok) throw new Error(await answer.text());
       this.due.clear();
       this.onOpen();
