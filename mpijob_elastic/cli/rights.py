@@ -241,7 +241,10 @@ def missing_right(error: Exception) -> str:
         return f"{said} in namespace {namespace}; the ClusterRole {role} gives this right"
     if namespace:
         return f"{said} in namespace {namespace}"
-    return f"{said} in all namespaces" if role else said
+    if not role:
+        return said
+    binding = f"a ClusterRoleBinding to the ClusterRole {role}"
+    return f"{said} in all namespaces: give one with -n, or ask for {binding}"
 
 
 def in_words(error: errors.KubeError) -> str:
