@@ -127,7 +127,7 @@ def least_workers(policy: Policy, replicas: int, *, elastic: bool) -> int:
 
 #: What is wrong with the script of Arena's image.
 ARENA_SCRIPT = (
-    f"{names.ARENA_DISCOVER_HOSTS_PATH} of Arena's image prints et-operator's list; write "
+    f"{names.ARENA_DISCOVER_HOSTS_PATH} of Arena's image prints another operator's list; write "
     f"{names.DISCOVER_HOSTS_PATH}"
 )
 

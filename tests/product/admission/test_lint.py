@@ -194,7 +194,7 @@ BY_CLEANING = "workers stay when this job has ended, but others get its quota; s
         ),
         pytest.param(
             runs("-np", "1", SCRIPT[0], names.ARENA_DISCOVER_HOSTS_PATH),
-            f"of Arena's image prints et-operator's list; write {SCRIPT[1]}",
+            f"of Arena's image prints another operator's list; write {SCRIPT[1]}",
             id="the script of Arena's image",
         ),
         pytest.param(
