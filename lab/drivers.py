@@ -5,13 +5,14 @@ A process of its own, because `lab.ranks` starts children from programs without 
 
 import argparse
 import json
+import math
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,15 @@ COMMIT = 0.5  # seconds until a rank that shall leave has ended
 _LAUNCHERS = f"{names.POD_SELECTOR},{names.LABEL_JOB_ROLE}={names.ROLE_LAUNCHER}"
 _PODS = f"/api/v1/pods?labelSelector={quote(_LAUNCHERS)}"
 _HOST = re.compile(r"^echo (\S+):[1-9]", re.MULTILINE)
+_TARGET = "TARGET_STEPS"
 _PRINT = "printf '%s\\n' \"$@\" > /proc/1/fd/1"
+
+
+def target_steps(pod: Mapping[str, Any]) -> float:
+    """Return the steps after which a training ends, as the variable of its launcher says; inf without one."""
+    named = (one for container in pod["spec"]["containers"] for one in container.get("env", ()))
+    texts = (one.get("value", "") for one in named if one["name"] == _TARGET)
+    return next((int(text) for text in texts if text.isdecimal()), math.inf)
 
 
 class DriverStandIn:
@@ -47,14 +56,17 @@ class DriverStandIn:
         self._job = metadata["labels"][names.LABEL_JOB_NAME]
         self._ranks = Ranks(cluster, namespace=self._namespace, job=self._job, commit=COMMIT)
         self._step, self._prints_at = 0, time.monotonic()
+        self._ends_after = target_steps(pod)
 
     def look(self) -> None:
-        """Start and end ranks as the list says, and let the launcher print now and then."""
+        """Start and end ranks as the list says, and let the launcher print now and then, or end."""
         hosts = self._hosts()
         self._ranks.discover(hosts)
         self._ranks.commit()
         if hosts and time.monotonic() >= self._prints_at:
             self._print(len(hosts))
+        if self._step >= self._ends_after:
+            self.end()
 
     def close(self) -> None:
         """End its ranks."""
@@ -75,7 +87,8 @@ class DriverStandIn:
     def _print(self, size: int) -> None:
         """Print what a training prints."""
         self._step, self._prints_at = self._step + 1, time.monotonic() + PRINTS
-        step = json.dumps({"event": "step", "step": self._step, "size": size})
+        event = "end" if self._step >= self._ends_after else "step"
+        step = json.dumps({"event": event, "step": self._step, "size": size})
         lines = (f"[0]<stdout>:{step}", "[1]<stdout>:of rank 1")
         launcher = names.launcher(self._job)
         words = ("--", "/bin/sh", "-c", _PRINT, "sh", *lines)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from mpijob_elastic.cli.typed import CheckedCommand
+from mpijob_elastic.cli.typed import KINDS, CheckedCommand
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,8 +143,6 @@ MPIJOB_FLAGS: Mapping[str, Flag] = MappingProxyType(
         ),
     }
 )
-# The kinds of jobs behind `arena submit`, with their short names.
-_KINDS = frozenset({"etjob", "et", "mpijob", "mpi", "mj"})
 _OTHER_KINDS = re.compile(r"(tf|pytorch|horovod|spark|volcano|deepspeed|ray)job")
 _BY_SHORT = {flag.short: name for name, flag in FLAGS.items() if flag.short}
 # What pflag reads as a boolean: strconv.ParseBool.
@@ -299,7 +297,7 @@ def _without_kind(ctx: Any, args: list[str]) -> list[str]:
     first = args[0] if args else ""
     if _OTHER_KINDS.fullmatch(first):
         ctx.fail(f"{first} is no MPIJob: `arena submit {first}` stays with Arena")
-    return args[1:] if first in _KINDS else args
+    return args[1:] if first in KINDS else args
 
 
 def _with_dry_run(args: list[str]) -> list[str]:

@@ -25,6 +25,10 @@ _TYPE = "leave it out: all jobs here are MPIJobs"
 _LINES = "the log has the lines of all ranks: type --worker N for those of one worker"
 _PLACE = "type the worker without an option: `mpijob-elastic attach JOB 2`"
 _NAME = "type the job's name without an option"
+#: The kinds of jobs behind a command of Arena, with their short names.
+KINDS = frozenset({"etjob", "et", "mpijob", "mpi", "mj"})
+# How click begins to say that a command takes fewer words.
+_TOO_MANY = "Got unexpected extra argument"
 # What does the same as an option of kubectl or Arena, by the name of our command and the option.
 _INSTEAD = {
     **{
@@ -81,7 +85,7 @@ class CheckedCommand(TyperCommand):
             return super().parse_args(ctx, args)
         try:
             self._refuse_options_as_values(ctx, args)
-            return super().parse_args(ctx, self.arranged(ctx, args))
+            return super().parse_args(ctx, self.arranged(ctx, list(args)))
         except typer.TyperException as error:
             error.message = error.message.removeprefix(_PYDANTIC)
             if getattr(error, "ctx", ctx) is None:
@@ -92,8 +96,9 @@ class CheckedCommand(TyperCommand):
                 error.possibilities = None  # type: ignore[attr-defined]
             name = "get" if ctx.info_name == "list" else ctx.info_name or ""
             hints = (_INSTEAD.get((name, option)) for option in unknown)
-            if hint := next(filter(None, hints), None):
+            if hint := next(filter(None, hints), _of_kind(error, args)):
                 error.message = f"{error.message}; {hint}"
+                error.possibilities = None  # type: ignore[attr-defined]
             raise
 
     def arranged(self, ctx: "Context", args: list[str]) -> list[str]:  # noqa: ARG002
@@ -250,6 +255,14 @@ def _place(option: str, words: Sequence[str]) -> int | None:
         if not is_long and word.startswith("-") and option[1:] in word:
             return at
     return None
+
+
+def _of_kind(error: typer.TyperException, args: Sequence[str]) -> str:
+    """Return what to do with a kind of jobs among too many words; "" without one."""
+    if not error.message.startswith(_TOO_MANY):
+        return ""
+    kind = next((word for word in args if word in {*KINDS, "job"}), "")
+    return f'leave out "{kind}": all jobs here are MPIJobs' if kind else ""
 
 
 def _texts(value: object) -> Iterable[str]:

@@ -58,6 +58,7 @@ interface JobReport {
   slots: number;
   minReplicas: number | null;
   maxReplicas: number | null;
+  maxNpWorkers: number | null;
   drainTimeout: number;
   created: string;
   lastScale: ScaleReport | null;

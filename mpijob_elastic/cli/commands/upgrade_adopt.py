@@ -41,6 +41,8 @@ async def adopt(
     namespace = work.connection.namespace_of(where)
 
     def ask() -> bool:
+        if not yes:
+            work.deletion.need_terminal()
         return yes or typer.confirm("Delete the launcher?")
 
     async with connected(where) as client:

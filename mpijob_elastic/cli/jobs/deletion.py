@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import typer
 
+from mpijob_elastic import names
 from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import several, snapshot, table
@@ -163,14 +164,18 @@ async def _outcome(
     return _Outcome(says="deleted")
 
 
+def need_terminal() -> None:
+    """Say so where nobody can be asked. Raises typer.Exit."""
+    if sys.stdin.isatty():
+        return
+    said = "there is no terminal to ask on, so nothing was deleted; give --yes"
+    say(f"{names.PROGRAM}: {said}", err=True)
+    raise typer.Exit(Exit.USAGE)
+
+
 def _ask(question: str) -> bool:
     """Ask on the terminal whether to go on."""
-    if not sys.stdin.isatty():
-        say(
-            "mpijob-elastic: there is no terminal to ask on, so nothing was deleted; give --yes",
-            err=True,
-        )
-        raise typer.Exit(Exit.USAGE)
+    need_terminal()
     # With asyncio's own handler, Ctrl-C would take effect only after an answer to the question.
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

@@ -57,8 +57,9 @@ WIDTH = 110
 _INDENT = "    "
 # What stands in a notice for a number that changes often.
 LEFT_OUT = "…"
-# Workers with the same cause of which each is explained; of more, one is.
-EXPLAINED_EACH = 4
+# Workers with the same cause of which each is explained; of more, one is. That a worker trains is a
+# line, and a trouble is a paragraph.
+EXPLAINED_EACH, TROUBLED_EACH = 4, 2
 
 
 class NoSuchWorker(errors.KubeError):
@@ -370,7 +371,8 @@ def text(report: Explanation) -> list[str]:
     for finding in report.job:
         lines += ["", *_paragraph(finding)]
     for alike in _alike(_referring(report, head)):
-        if len(alike) <= EXPLAINED_EACH:
+        is_fine = alike[0].cause.level is Level.FINE
+        if len(alike) <= (EXPLAINED_EACH if is_fine else TROUBLED_EACH):
             for worker in alike:
                 lines += ["", *_paragraph(worker.cause, host=_renamed(worker))]
             continue

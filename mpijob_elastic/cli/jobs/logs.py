@@ -18,6 +18,7 @@ from mpijob_elastic import names
 from mpijob_elastic.cli import rights
 from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.jobs import exec_probes, pods
+from mpijob_elastic.cli.jobs.explain import NoSuchWorker
 from mpijob_elastic.cli.jobs.pods import LauncherPod, NotStarted
 from mpijob_elastic.cli.jobs.snapshot import NoSuchJob, SeenJob
 from mpijob_elastic.cli.target import Where
@@ -25,6 +26,7 @@ from mpijob_elastic.diagnosis.logged_ranks import Lives, printed_rank
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import PODS
+from mpijob_elastic.model import phrases
 from mpijob_elastic.model.json_parts import seconds, timestamp
 from mpijob_elastic.telemetry import terminal
 from mpijob_elastic.telemetry.terminal import say
@@ -157,8 +159,17 @@ class _Naming:
         if is_first and self._worker and not self._lives.has(self._worker):
             said = f"no rank runs in {self._worker}, so no line is known to come from it"
             if not self._wanted.follow:
-                raise NotStarted(said)
+                raise self._no_such_worker() or NotStarted(said)
             say(f"{names.PROGRAM}: {said} yet", err=True)
+
+    def _no_such_worker(self) -> NoSuchWorker | None:
+        """Return the error for a worker that the size does not have; None where it may have it."""
+        job, facts = self._log.job.metadata.name, self._log.job.facts
+        index = names.worker_index(self._worker, job=job)
+        if index is None or index < facts.replicas or not facts.size_known:
+            return None
+        has = phrases.workers(facts.workers)
+        return NoSuchWorker(f"{job} has no {self._worker}: it has {has}")
 
     def _tell_not_known(self, error: errors.KubeError) -> None:
         """Say that the ranks cannot be told apart; raise if nothing could be printed then."""

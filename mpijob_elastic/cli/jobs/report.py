@@ -162,6 +162,8 @@ class JobReport(_ReportPart, frozen=True):
     progress: ProgressReport | None = None
     #: None where nobody knows, and in lists: only the page of a job looks into all its workers.
     goodput: GoodputReport | None = None
+    #: Workers above which no more ranks start (--max-np); None if the command does not say.
+    max_np_workers: int | None = None
 
 
 def shown(snapshot: Snapshot, *, now: float) -> JobReport:
@@ -252,6 +254,7 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
         needs_restart=_needs_restart(view) and not state.foreign,
         progress=progress,
         goodput=goodput,
+        max_np_workers=view.facts.max_np_workers or None,
     )
 
 

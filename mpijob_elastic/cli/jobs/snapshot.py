@@ -335,7 +335,7 @@ async def _hint(client: ApiReader, namespace: str | None, job: str) -> str:
     if here:
         return f"existing jobs: {phrases.listed(sorted(here))}"
     return (
-        "there are no MPIJobs; choose another namespace with -n, or list all with "
+        "there are no MPIJobs; choose another namespace with -n, or, if you may, list all with "
         "`mpijob-elastic get -A`"
     )
 

@@ -263,7 +263,7 @@ def _is_counted(resource: str) -> bool:
 async def submit(where: Where, words: Words, asked: Creation) -> Exit:
     """Create the job that the options describe. Raises `errors.KubeError`."""
     check(words)
-    warned = replace(asked, warning=_warning(command(words)))
+    warned = replace(asked, warning=_warning(command(words), asked))
     return await creation.create(where, manifest(words), warned)
 
 
@@ -277,7 +277,7 @@ async def submit_file(where: Where, file: str, asked: Creation) -> Exit:
     name = body["metadata"].get("name", "")
     if names.gets_no_pod(name):
         raise Refused(f"{file}: the operator makes no pod for the name {name}: {_too_long(name)}")
-    warning = _warning(manifest_file.launcher_line(body))
+    warning = _warning(manifest_file.launcher_line(body), asked)
     return await creation.create(here, body, replace(asked, warning=warning))
 
 
@@ -285,8 +285,15 @@ def _too_long(name: str) -> str:
     return f"it has {len(name)} characters, and {names.LONGEST_LABEL} are the most"
 
 
-def _warning(line: Sequence[str]) -> str:
-    """Return what is wrong with the command's host list; "" if nothing is."""
+def _warning(line: Sequence[str], asked: Creation) -> str:
+    return warning(line, is_read=asked.dry_run != "client")
+
+
+def warning(line: Sequence[str], *, is_read: bool) -> str:
+    """Return what is wrong with the command's host list; "" if nothing is.
+
+    is_read: whether the webhook reads the command too, and warns of what it can read there.
+    """
     launch = launch_command.parse(line)
     if not policy.names_discovery(line):
         advice = "with --np, horovodrun starts the command in each worker"
@@ -297,12 +304,10 @@ def _warning(line: Sequence[str]) -> str:
         )
     if launch and launch.program == ELASTIC_SH:
         return _elastic_warning(launch, " ".join(line))
-    if any(names.ARENA_DISCOVER_HOSTS_PATH in text for text in line):
-        return (
-            f"{names.ARENA_DISCOVER_HOSTS_PATH} of Arena's image prints et-operator's list, which "
-            f"is not there; write {names.DISCOVER_HOSTS_PATH}"
-        )
-    return ""
+    if not any(names.ARENA_DISCOVER_HOSTS_PATH in text for text in line):
+        return ""
+    is_said = launch is not None and launch.discovery_script == names.ARENA_DISCOVER_HOSTS_PATH
+    return "" if is_read and is_said else policy.ARENA_SCRIPT
 
 
 def _elastic_warning(launch: Launch, text: str) -> str:

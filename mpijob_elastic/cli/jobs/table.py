@@ -279,8 +279,12 @@ def _desired(report: JobReport) -> str:
 
 
 def _bounds(report: JobReport) -> str:
-    low, high = report.min_replicas, report.max_replicas
-    return f" (allowed: {low or 1} to {high or 'any number'})" if low or high else ""
+    low, high, most = report.min_replicas or 1, report.max_replicas, report.max_np_workers
+    if not (report.min_replicas or high):
+        return ""
+    allowed = f"{low} to {high}" if high else f"{low} or more"
+    bound = f"; --max-np lets {most} train" if most and (high is None or most < high) else ""
+    return f" (allowed: {allowed}{bound})"
 
 
 def _moment(at: datetime) -> str:

@@ -193,6 +193,11 @@ BY_CLEANING = "workers stay when this job has ended, but others get its quota; s
             id="another script",
         ),
         pytest.param(
+            runs("-np", "1", SCRIPT[0], names.ARENA_DISCOVER_HOSTS_PATH),
+            f"of Arena's image prints another operator's list; write {SCRIPT[1]}",
+            id="the script of Arena's image",
+        ),
+        pytest.param(
             runs("-np", "2", *SCRIPT),
             "no --min-np: with fewer slots than -np 2 training",
             id="no --min-np",

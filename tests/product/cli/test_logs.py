@@ -213,26 +213,36 @@ async def test_nobody_looks_into_a_launcher_that_has_ended(cluster: Cluster) -> 
 
 
 @pytest.mark.parametrize(
-    ("worker", "error", "words"),
+    ("worker", "words"),
     [
-        (
-            "other-worker-1",
-            NoSuchWorker,
-            "train has no worker other-worker-1: give a number",
-        ),
-        ("-1", NoSuchWorker, "train has no worker -1"),
-        (
-            "7",
-            NotStarted,
-            "no rank runs in train-worker-7, so no line is known to come from it",
-        ),
+        ("other-worker-1", "train has no worker other-worker-1: give a number"),
+        ("-1", "train has no worker -1"),
     ],
 )
-async def test_an_unknown_worker_is_said(
-    cluster: Cluster, worker: str, error: type[Exception], words: str
+async def test_an_unknown_worker_is_said(cluster: Cluster, worker: str, words: str) -> None:
+    with pytest.raises(NoSuchWorker, match=words):
+        await cluster.logs(worker=worker)
+
+
+@pytest.mark.parametrize(
+    ("worker", "size", "error", "words"),
+    [
+        ("7", 3, NoSuchWorker, "train has no train-worker-7: it has 3 workers"),
+        ("7", 8, NotStarted, "no rank runs in train-worker-7, so no line is known to come from it"),
+    ],
+)
+async def test_a_worker_beyond_the_size_is_none_of_the_job(
+    cluster: Cluster, worker: str, size: int, error: type[Exception], words: str
 ) -> None:
+    cluster.launcher.workers = size
     with pytest.raises(error, match=words):
         await cluster.logs(worker=worker)
+
+
+async def test_a_worker_that_leaves_has_its_lines_until_its_rank_ends(cluster: Cluster) -> None:
+    cluster.launcher.workers = 2
+    out, _ = await cluster.logs(worker="2")
+    assert out == ["train-worker-0, train-worker-2: [0]<stdout>:c"]
 
 
 async def test_an_unknown_job_and_one_that_has_not_started_are_said(cluster: Cluster) -> None:

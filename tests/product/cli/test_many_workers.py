@@ -74,10 +74,18 @@ def test_a_right_that_is_missing_is_said_once_of_all_workers() -> None:
     assert "exec looked only into" not in text
 
 
-def test_few_workers_are_explained_each() -> None:
-    size = explain.EXPLAINED_EACH
-    lines = said(size, dict.fromkeys(builders.pods(*range(size)), REFUSED))
-    assert sum("is listed, and the launcher knows it" in line for line in lines) == size
+@pytest.mark.parametrize(
+    ("look", "size", "told"),
+    [
+        pytest.param(BUSY, 4, "is training", id="they train"),
+        pytest.param(REFUSED, 2, "is listed, and the launcher knows it", id="a trouble"),
+    ],
+)
+def test_few_workers_are_explained_each(look: Look, size: int, told: str) -> None:
+    for number, times in ((size, size), (size + 1, 1)):
+        lines = said(number, dict.fromkeys(builders.pods(*range(number)), look))
+        assert sum(told in line for line in lines) == times
+        assert any(f"The same of {size} more workers" in line for line in lines) == (times == 1)
 
 
 def test_other_causes_stand_between() -> None:

@@ -155,6 +155,7 @@ REPORTS = {
     ),
     "nobody has counted": at_rest(2, lines=lines_of(FAR)),
     "a worker whose seconds nobody knows": counted(workers=[worker(0)], lines=lines_of(FAR)),
+    "a least size beside max-np": replace(at_rest(2), min_replicas=2, max_np_workers=4),
     "bounds and notices": replace(
         at_rest(1),
         min_replicas=1,

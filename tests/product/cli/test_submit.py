@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mpijob_elastic import capabilities
+from mpijob_elastic import capabilities, names
+from mpijob_elastic.cli.jobs import submit
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import kubectl_yaml
-from mpijob_elastic.model import mpijob, operator_types
+from mpijob_elastic.model import mpijob, operator_types, policy
 from tests.product.cli.test_commands import typed
 
 PAGES = Path(__file__).parent / "pages" / "submit"
@@ -147,6 +148,19 @@ def test_the_script_of_arenas_image_is_named() -> None:
     line = ARENA.replace("/etc/edl/", "/usr/local/bin/")
     said = typed(*TRAIN, "--workers=2", line).stderr
     assert "write /etc/mpi/discover_hosts.sh" in said
+
+
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        pytest.param("--host-discovery-script", "", id="the webhook warns"),
+        pytest.param("$OPTION", policy.ARENA_SCRIPT, id="the webhook cannot read it"),
+    ],
+)
+def test_the_webhook_is_not_repeated(option: str, says: str) -> None:
+    line = ["horovodrun", "-np", "2", option, names.ARENA_DISCOVER_HOSTS_PATH, "x"]
+    assert submit.warning(line, is_read=True) == says
+    assert submit.warning(line, is_read=False) == policy.ARENA_SCRIPT
 
 
 def test_with_np_a_single_worker_trains() -> None:

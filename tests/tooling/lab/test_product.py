@@ -1,5 +1,6 @@
 """What the lab with the product says when a part of it is missing; the processes here are real, the lab is none."""
 
+import math
 import os
 import signal
 from pathlib import Path
@@ -62,3 +63,20 @@ def test_drivers_outlast_an_api_server_that_does_not_answer(
     every = DriverStandIns(None, ends=())  # type: ignore[arg-type]
     every.look(NoApi())  # type: ignore[arg-type]
     assert drivers._PODS in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("environments", "steps"),
+    [
+        pytest.param([[]], math.inf, id="no end"),
+        pytest.param([[{"name": "TARGET_STEPS", "value": "20"}]], 20, id="an end"),
+        pytest.param([None, [{"name": "TARGET_STEPS", "value": "7"}]], 7, id="behind a sidecar"),
+        pytest.param([[{"name": "TARGET_STEPS", "value": "few"}]], math.inf, id="no number"),
+        pytest.param([[{"name": "TARGET_STEPS", "valueFrom": {}}]], math.inf, id="from elsewhere"),
+    ],
+)
+def test_a_training_ends_after_the_steps_that_its_launcher_names(
+    environments: list[list[dict[str, object]] | None], steps: float
+) -> None:
+    containers = [{"name": "a"} if env is None else {"env": env} for env in environments]
+    assert drivers.target_steps({"spec": {"containers": containers}}) == steps

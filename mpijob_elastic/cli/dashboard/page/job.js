@@ -255,8 +255,11 @@ export class JobView {
         launcher.refreshed
       ];
     const low = report.minReplicas ?? 1;
-    const high = report.maxReplicas ?? "any number";
-    const bounds = report.minReplicas || report.maxReplicas ? `, ${low} to ${high} allowed` : "";
+    const high = report.maxReplicas;
+    const most = report.maxNpWorkers;
+    const sizes = high ? `${low} to ${high}` : `${low} or more`;
+    const bound = most && most < (high ?? Infinity) ? `; --max-np lets ${most} train` : "";
+    const bounds = report.minReplicas || high ? `, ${sizes} allowed${bound}` : "";
     const devices = gpus(report) ? `, GPUs: ${gpus(report)}` : "";
     /** @type {[string, string | null | undefined, string?][]} */
     const all = [

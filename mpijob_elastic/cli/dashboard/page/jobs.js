@@ -33,6 +33,8 @@ export class JobsView {
   seen = new Set();
   /** whether all jobs have been received */
   listed = false;
+  /** whether the server refuses to show them */
+  refused = false;
   /** @type {any} elements of index.html */
   main;
   /** @type {any} */
@@ -65,6 +67,13 @@ export class JobsView {
     }
     find("form", main).addEventListener("submit", (event) => event.preventDefault());
     this.draw();
+  }
+
+  // The banner says why.
+  /** @param {string} words */
+  refuse(words) {
+    this.refused = Boolean(words);
+    if (!this.listed) text(find(".sentence", this.main), this.sentence([]));
   }
 
   opened() {
@@ -155,7 +164,7 @@ export class JobsView {
   }
 
   sentence(jobs) {
-    if (!this.listed) return "Reading the jobs…";
+    if (!this.listed) return this.refused ? "The jobs are not shown." : "Reading the jobs…";
     const of = GROUPS.map((_, index) => jobs.filter((job) => job.group === index).length);
     const said = [
       [of[0], of[0] === 1 ? "needs a look" : "need a look"],

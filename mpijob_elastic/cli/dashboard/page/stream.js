@@ -16,6 +16,9 @@ export const authorized = () => ({
 const SILENCE = 6000; // milliseconds; the server sends a line every 2 s
 const RETRIES = [300, 1000, 2000, 4000]; // milliseconds
 const AFTER_REFUSAL = 10000; // milliseconds
+const NO_LINK =
+  "This tab has no valid link. Open the link that mpijob-elastic dashboard printed, " +
+  "or start the command again.";
 
 export class Stream {
   failures = 0;
@@ -56,12 +59,7 @@ export class Stream {
         cache: "no-store",
         headers: authorized(),
       });
-      if (answer.status === 401)
-        return this.onState({
-          words:
-            "This tab has no valid link. Open the link that mpijob-elastic dashboard printed, " +
-            "or start the command again.",
-        });
+      if (answer.status === 401) return this.onState({ words: NO_LINK, refused: NO_LINK });
       if (!answer.ok) throw new Error(await answer.text());
       this.due.clear();
       this.onOpen();

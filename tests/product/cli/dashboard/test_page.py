@@ -272,6 +272,11 @@ async def test_the_token_is_kept_for_this_tab_alone(api: TinyApi) -> None:
         other = await page.context.new_page()
         await other.goto(address)
         await expect(other.get_by_role("alert")).to_contain_text("This tab has no valid link")
+        await expect(other.locator(".sentence")).to_have_text("The jobs are not shown.")
+        await other.goto(f"{address}/#/ml/train")
+        await other.reload()
+        sentence = other.locator(".sentence")
+        await expect(sentence).to_contain_text("This tab has no valid link")
 
 
 async def test_a_hidden_tab_asks_for_nothing(api: TinyApi, page: Page) -> None:
