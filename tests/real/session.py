@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "session.md"
 PATIENCE = 300.0  # seconds without a word of a command on a terminal
 PROMPTS = (": ", "# ")  # of a question and of a shell
-LONGEST = 250  # characters of a line of the page; the rest of a longer one hides what matters
+LONGEST = 300  # characters of a line of the page; the rest of a longer one hides what matters
 _BLOCK = re.compile(r"(?<=^```console\n)(.*?)(?=^```$)", re.MULTILINE | re.DOTALL)
 _TYPED = re.compile(r"^\$ ((?:.*\\\n> )*.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 _ESCAPES = re.compile(r"\x1b\[[?\d;]*[A-Za-z]|\r")

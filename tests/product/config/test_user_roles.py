@@ -174,8 +174,7 @@ IN_ML = ' in the namespace "ml"'
         ),
         (
             refused(RBAC.format("list", "mpijobs", "kubeflow.org", " at the cluster scope")),
-            "your account may not list mpijobs.kubeflow.org in all namespaces: give one with -n, or "
-            "ask for a ClusterRoleBinding to the ClusterRole mpijob-elastic-view",
+            "your account may not list mpijobs.kubeflow.org in all namespaces",
         ),
         (refused("admission webhook said no"), "admission webhook said no"),
         (errors.Unreachable("no\n  answer"), "no answer"),
