@@ -10,7 +10,7 @@ from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.observe import live, views
+from mpijob_elastic.observe import live, registration, views
 from upgrade import findings
 from upgrade.findings import Readiness
 
@@ -80,9 +80,10 @@ async def adopt(
 
 async def _check_webhook(client: ApiWriter, namespace: str) -> None:
     """Raise Refused if a new launcher would not see the host list either."""
-    called = await webhook_call.called(client, namespace)
-    if called.changes is False and called.checks:
-        raise Refused(f"{called.lacks(namespace)}: an administrator runs {names.INSTALL_AGAIN}")
+    registered = bool(await registration.read(client))
+    called = await webhook_call.called(client, namespace, registered=registered)
+    if doubt := called.doubt(namespace):
+        raise Refused(f"{doubt}; an administrator runs {names.INSTALL_AGAIN}")
     if not called.answers:
         raise Refused(
             f"the webhook is not called for jobs in {namespace}, so a new launcher would not see "

@@ -125,7 +125,7 @@ async def _is_ours(client: ApiReader, path: str) -> bool:
 
 async def _uncalled(client: ApiWriter, namespace: str) -> str:
     # An API server calls a webhook a moment after its registration, and does without it until then.
-    called = await webhook_call.called(client, namespace)
+    called = await webhook_call.called(client, namespace, registered=True)
     if not called.answers:
         return "canary: the webhook was not called for a new job; see its log"
     lacks = called.lacks(namespace)

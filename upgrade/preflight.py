@@ -219,7 +219,7 @@ async def _webhook(client: ApiWriter, plan: InstallPlan) -> PreflightFinding:
     namespace = next(iter(plan.jobs_namespaces), "default")
     called = CalledWebhook(checks=False, changes=None)
     with suppress(errors.ApiError):
-        called = await webhook_call.called(client, namespace)
+        called = await webhook_call.called(client, namespace, registered=bool(registered))
     lacks = called.lacks(namespace)
     if called.checks and not registered:
         lacks = webhook_call.unchanging(namespace)

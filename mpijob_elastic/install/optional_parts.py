@@ -66,7 +66,7 @@ class TypedChoices:
 
 @dataclass(frozen=True, kw_only=True)
 class ForgottenOption:
-    """An option that was given before and is missing."""
+    """An option that is missing, although the cluster has what it brings."""
 
     #: The option as it is typed.
     keeps: str
@@ -99,7 +99,7 @@ async def check_kept(
     harm = "; ".join(one.harm for one in found if one.harm)
     giving_up = " ".join(one.gives_up for one in found if one.gives_up)
     raise Refused(
-        f"{keeping} was given before and is missing now: {harm}. To keep what you have, type "
+        f"{keeping} is missing: {harm}. To keep what you have, type "
         f"`{choices.command} {keeping}`. To lose it, add {giving_up} instead"
     )
 

@@ -32,7 +32,7 @@ class CalledWebhook:
 
     #: It checks jobs.
     checks: bool
-    #: It changes new objects; None if the question was refused.
+    #: It has changed a new object; None if it was not asked, or if the question was refused.
     changes: bool | None
 
     @property
@@ -42,8 +42,6 @@ class CalledWebhook:
 
     def lacks(self, namespace: str) -> str:
         """Return what is missing of a webhook that answers, in words; "" for nothing."""
-        if self.checks and self.changes is False:
-            return unchanging(namespace)
         if self.changes and not self.checks:
             return (
                 f"the webhook checks no jobs in namespace {namespace} (no "
@@ -52,20 +50,39 @@ class CalledWebhook:
             )
         return ""
 
+    def doubt(self, namespace: str) -> str:
+        """Return in words what may be missing of a webhook that answers; "" for nothing."""
+        return unmarked(namespace) if self.checks and self.changes is False else ""
+
 
 def unchanging(namespace: str) -> str:
-    """Return in words that the webhook checks jobs, and changes no new objects."""
+    """Return in words that the webhook checks jobs, and is not registered to change any object."""
     return (
         f"the webhook changes nothing in namespace {namespace} (no MutatingWebhookConfiguration "
-        f"{names.WEBHOOK_CONFIGURATION}, or that of an older version), so new launchers get no "
-        f"{names.KEY_DISCOVER_HOSTS}"
+        f"{names.WEBHOOK_CONFIGURATION}), so new launchers get no {names.KEY_DISCOVER_HOSTS}"
     )
 
 
-async def called(client: ApiWriter, namespace: str) -> CalledWebhook:
-    """Return for what the webhook is called. Raises as `is_answered` does."""
+def unmarked(namespace: str) -> str:
+    """Return in words that the webhook checks jobs, and has not changed a new one."""
+    return (
+        f"the webhook has changed no new job in namespace {namespace}: it is slow or older than "
+        f"0.4, or the MutatingWebhookConfiguration {names.WEBHOOK_CONFIGURATION} is gone and new "
+        f"launchers get no {names.KEY_DISCOVER_HOSTS}"
+    )
+
+
+async def called(client: ApiWriter, namespace: str, *, registered: bool = False) -> CalledWebhook:
+    """Return for what the webhook is called. Raises as `is_answered` does.
+
+    registered: the MutatingWebhookConfiguration was seen. Then a new job that is not changed is no
+    sign: a webhook before 0.4 changes none, and the API server waits 1 s for that answer.
+    """
     checks = await is_answered(client, namespace)
-    return CalledWebhook(checks=checks, changes=await changes_new(client, namespace))
+    changes = await changes_new(client, namespace)
+    if registered and changes is False:
+        changes = None
+    return CalledWebhook(checks=checks, changes=changes)
 
 
 async def changes_new(client: ApiWriter, namespace: str) -> bool | None:

@@ -139,12 +139,11 @@ class WatchCache(Generic[T]):
 
     async def run(self) -> Never:
         """List and watch for ever; cancel to stop. See `ends_forbidden`."""
-        failures = 0
+        failures = refused = 0
         while True:
-            started = self.clock()
+            started, was_synced = self.clock(), self.synced.is_set()
             problem = await self._round()
-            if self.ends_forbidden and isinstance(problem, errors.Forbidden):
-                raise problem
+            refused = self._refused(problem, refused, was_synced=was_synced)
             healthy = self.clock() - started >= self.times.healthy
             failures = 0 if healthy else failures + 1
             delay = self._delay(failures, problem)
@@ -156,6 +155,18 @@ class WatchCache(Generic[T]):
                 delay,
             )
             await asyncio.sleep(delay)
+
+    def _refused(self, problem: Exception | None, before: int, *, was_synced: bool) -> int:
+        """Return how many rounds in a row were refused. See `ends_forbidden`.
+
+        A right may be away for a moment, as while a binding is made again: so after the first list
+        one refusal ends nothing.
+        """
+        if not isinstance(problem, errors.Forbidden):
+            return 0
+        if self.ends_forbidden and (before or not was_synced):
+            raise problem
+        return before + 1
 
     def _delay(self, failures: int, problem: Exception | None) -> float:
         asked = problem.retry_after if isinstance(problem, errors.ApiError) else None

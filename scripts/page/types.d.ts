@@ -58,7 +58,6 @@ interface JobReport {
   slots: number;
   minReplicas: number | null;
   maxReplicas: number | null;
-  maxNpWorkers: number | null;
   drainTimeout: number;
   created: string;
   lastScale: ScaleReport | null;
@@ -82,6 +81,7 @@ interface JobReport {
   context: string;
   progress: ProgressReport | null;
   goodput: GoodputReport | null;
+  maxNpWorkers: number | null;
 }
 
 interface Finding {

@@ -50,6 +50,9 @@ MOST_EVENTS = 30
 # The most lines and bytes of the log that are shown. A kubelet that is told both cuts the newest
 # lines off, so it is told the lines alone. It counts 16 KiB of a longer line as a line.
 LOG, LOG_BYTES = {"tailLines": "200"}, 65536
+# Bytes of a log above which it is read seldom, and how many seconds apart: 200 lines of progress
+# bars may have 3 MB.
+LARGE_LOG, LARGE_LOG_AGAIN = 4 * LOG_BYTES, 30.0
 NO_LOG: Mapping[str, object] = {"pod": "", "uid": "", "lines": [], "before": []}
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _NOT_YET = Look(error=f"exec looks into it within {LOOK_AGAIN:.0f} s")
@@ -183,6 +186,8 @@ class _ShownJob:
         #: The pod and the start of the launcher's container whose log before a restart was read.
         self._restarted: tuple[str, float | None] | None = None
         self._before: list[str] = []
+        #: What the last read of a log has sent.
+        self._log_bytes = 0
 
     async def follow(self) -> NoReturn:
         """Send the report after each change, and every AGAIN seconds, because deadlines pass."""
@@ -257,7 +262,7 @@ class _ShownJob:
             snapshot = self._live.snapshot(self._key)
             pod = snapshot.view.launcher if snapshot else None
             self._channel.put("log", await self._log(pod) if pod else NO_LOG)
-            await asyncio.sleep(AGAIN)
+            await asyncio.sleep(LARGE_LOG_AGAIN if self._log_bytes > LARGE_LOG else AGAIN)
 
     async def _log(self, pod: Launcher) -> Mapping[str, object]:
         log = {**NO_LOG, "pod": pod.ref.name, "uid": pod.ref.uid}
@@ -274,6 +279,7 @@ class _ShownJob:
         containers = [pod.facts.default_container, *pod.facts.containers]
         query = {**query, "container": next(filter(None, containers), "")}
         raw = await self._client.get(path, query=query, limits=READ_LOG)
+        self._log_bytes = len(raw)
         last = last_lines(raw, most=LOG_BYTES)
         return _COLOURS.sub("", last.decode(errors="replace")).splitlines()
 

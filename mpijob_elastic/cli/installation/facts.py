@@ -52,6 +52,8 @@ class SeenWebhook:
     trouble: str = ""
     #: What is missing of a webhook that answers, in words; "" for nothing.
     lacks: str = ""
+    #: What may be missing of it, in words; "" for nothing.
+    doubt: str = ""
     #: Why it was not asked, as a sentence; "" if it was.
     unasked: str = ""
     #: A namespace of jobs for which the API server does not ask the webhook; "" for none.

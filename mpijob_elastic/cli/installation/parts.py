@@ -202,7 +202,8 @@ def _unasked_verdict(facts: InstallationFacts, parts: Sequence[InstalledPart]) -
     An account that changes no job does not need the webhook.
     """
     needs_care = any(one.counts and one.state is PartState.CARE for one in parts)
-    only_reads = (facts.blocked_commands or {}).keys() >= _NEEDING_WEBHOOK
+    blocked = (facts.blocked_commands or {}).keys()
+    only_reads = blocked >= _NEEDING_WEBHOOK and "get" not in blocked
     return "reading" if only_reads and not needs_care else "unasked"
 
 
@@ -314,6 +315,8 @@ def _webhook(facts: InstallationFacts) -> InstalledPart:
     part, seen = "webhook", facts.webhook
     if trouble := _webhook_trouble(seen):
         return _wrong(part, trouble)
+    if seen.doubt:
+        return _care(part, f"{seen.doubt}: an administrator runs {names.INSTALL_AGAIN}")
     if seen.answers:
         return _replicas(part, f"answers for jobs in {seen.namespace}", facts.webhook_pods)
     if seen.left_out:

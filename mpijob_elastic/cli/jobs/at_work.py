@@ -155,7 +155,7 @@ async def _answering(client: ApiWriter, working: AtWork, asked: _Question) -> At
     answers = await _answers(client, namespace, asked.jobs)
     if answers and changes is False and not working.trouble:
         advice = f"an administrator runs {names.INSTALL_AGAIN}"
-        return replace(working, doubt=call.unchanging(namespace), advice=advice)
+        return replace(working, doubt=call.unmarked(namespace), advice=advice)
     if answers is not False or await registration.is_left_out(client, namespace, working.home):
         return working
     silent = f"no webhook of {names.PROGRAM} answers for namespace {namespace}"

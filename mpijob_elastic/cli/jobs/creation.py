@@ -205,7 +205,7 @@ async def _wait_for_training(
         ended=size_request.trains_now,
     )
     # The job is new, so all warnings are about it.
-    begun = BegunChange(snapshot=found, change=asked)
+    begun = BegunChange(snapshot=found, change=asked, warnings={})
     return await write_change.say_outcome(client, begun, patience, Leader(working))
 
 

@@ -206,7 +206,7 @@ async def outcome(
         return Exit.NOT_KNOWN, [f"After {late} the API server does not answer: {hope}."]
     progress, seen = end
     await asyncio.sleep(_EVENT_WITHIN)
-    after = await dependencies.own_warnings(client, view.namespace, view.ref.uid)
+    after = await _warnings(client, view)
     warnings = _new_warnings(begun.warnings, after)
     if not (progress.done or progress.otherwise):
         return Exit.NOT_KNOWN, await _unfinished(client, progress, seen, patience, leader)
@@ -352,15 +352,24 @@ async def write(
         with suppress(errors.Conflict):
             begun = BegunChange(snapshot=snapshot, change=asked)
             if waits:
-                uid = snapshot.view.ref.uid
-                warnings = await dependencies.own_warnings(client, snapshot.view.namespace, uid)
-                begun = replace(begun, warnings=warnings)
+                begun = replace(begun, warnings=await _warnings(client, snapshot.view))
             if asked.patch is not None:
                 await _write(client, snapshot.view, asked.patch, dry_run=dry_run)
             return begun
     raise Refused(
         f"{job} was changed by somebody else at the same time. Nothing was written; try again"
     )
+
+
+async def _warnings(client: ApiWriter, view: JobView) -> OwnWarnings | None:
+    """Return the controller's warnings on a job; None if Events cannot be read soon.
+
+    A slow read would hold a write back, or the end of the command.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_EVENT_WITHIN):
+            return await dependencies.own_warnings(client, view.namespace, view.ref.uid)
+    return None
 
 
 async def _write(

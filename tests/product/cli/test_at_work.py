@@ -575,7 +575,9 @@ async def test_submit_asks_for_the_webhook_too_because_the_launcher_needs_it(
     assert capsys.readouterr().err == words
 
 
-GETS_NO_LIST = "Warning: the webhook changes nothing in namespace default (no MutatingWebhookConf"
+GETS_NO_LIST = (
+    "Warning: the webhook has changed no new job in namespace default: it is slow or older"
+)
 
 
 @pytest.mark.parametrize(("changes", "questions"), [(True, 1), (False, 3)])

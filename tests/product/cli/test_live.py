@@ -146,6 +146,44 @@ async def test_a_command_that_follows_ends_without_the_right_to_watch(
             await command(Where(kubeconfig=api.kubeconfig, namespace=NAMESPACE))
 
 
+@pytest.mark.parametrize("refusals", [1, 2])
+async def test_a_right_that_is_away_for_a_moment_ends_nothing(refusals: int) -> None:
+    """As while a binding is made again."""
+    refusing = [MPI_JOBS.path(NAMESPACE)] * refusals
+    async with one_job() as api, asyncio.timeout(20.0):
+        usual = api.hook
+
+        def answer(sent: Sent) -> object | None:
+            if sent.query.get("watch") == "true" and refusing[-1:] == [sent.path]:
+                refusing.pop()
+                raise refused(403, "Forbidden", "no right to watch")
+            return usual(sent)
+
+        where = Where(kubeconfig=api.kubeconfig, namespace=NAMESPACE)
+        selection = Selection(namespace=NAMESPACE, job="train")
+        async with (
+            reached(where) as (client, _),
+            Live(client, selection, with_role=True) as live,
+        ):
+            await live.changes()
+            await edited(api, live)  # so the watch is open
+            api.hook = answer
+            await api.end_streams()
+            if refusals > 1:
+                with pytest.raises(errors.Forbidden):
+                    await live.changes()
+                return
+            while refusing:
+                await asyncio.sleep(0.01)
+            await edited(api, live)
+
+
+async def edited(api: TinyApi, live: Live) -> None:
+    """Return once an edit of the job has been seen."""
+    await api.update(MPI_JOBS.path(NAMESPACE), "train", edited=len(api.writes))
+    await live.changes()
+
+
 async def test_roles_are_left_out_without_the_right_to_watch_them() -> None:
     async with one_job() as api, asyncio.timeout(10.0):
         forbid_watching(api, ROLES)

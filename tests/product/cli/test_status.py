@@ -93,6 +93,7 @@ ONLY_READS = {
     "submit": rights.rights("mpijobs.kubeflow.org: create"),
     "scale": rights.rights("mpijobs.kubeflow.org: patch"),
 }
+NOTHING = {**ONLY_READS, "get": rights.rights("mpijobs.kubeflow.org: list")}
 UNASKED = replace(ANSWERS, answers=None, unasked="no right to create")
 FINDINGS = [
     PreflightFinding("operator", Advice.CARE, "another one"),
@@ -333,6 +334,7 @@ ELASTIC = replace(V0_2_3, version="0.4.0", kind=Kind.ELASTIC)
         ({**NOT_THERE, "is_left": True, "lease": LEADS, "trouble": "gone"}, "left", Exit.REFUSED),
         # An account that changes no job needs no webhook.
         ({"webhook": UNASKED, "blocked_commands": ONLY_READS}, "reading", Exit.DONE),
+        ({"webhook": UNASKED, "blocked_commands": NOTHING}, "unasked", Exit.NOT_KNOWN),
         (
             {"webhook": UNASKED, "blocked_commands": ONLY_READS, "trouble": "nobody runs"},
             "broken",

@@ -346,8 +346,8 @@ async def test_what_a_proxy_says_is_no_answer(
 
 
 UNCHANGING = (
-    "the webhook changes nothing in namespace ml (no MutatingWebhookConfiguration mpijob-elastic, "
-    "or that of an older version), so new launchers get no discover_hosts.sh: an administrator runs "
+    "the webhook changes nothing in namespace ml (no MutatingWebhookConfiguration mpijob-elastic), "
+    "so new launchers get no discover_hosts.sh: an administrator runs "
     "`mpijob-elastic install` with the options of the installation"
 )
 
@@ -370,9 +370,17 @@ async def test_a_user_sees_that_new_launchers_get_no_host_list(
     world.changes_in = lambda _: False
     world.closed = tuple(path for path in NOT_A_USERS if path != LEASE)
     code, parts, last = await said(world, capsys)
-    assert parts["webhook"] == ("wrong", UNCHANGING)
-    assert code is Exit.REFUSED
-    assert last.startswith("mpijob-elastic does not work; an administrator looks at ")
+    state, words = parts["webhook"]
+    assert (state, words.startswith("the webhook has changed no new job in")) == ("care", True)
+    assert (code, last) == (Exit.OTHERWISE, "mpijob-elastic works, but something needs care.")
+
+
+async def test_a_registered_webhook_that_marks_no_job_is_slow_or_of_a_version_before(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.changes_in = lambda _: False
+    _, parts, _ = await said(world, capsys)
+    assert parts["webhook"][0] == "ok"
 
 
 async def test_a_webhook_that_checks_no_jobs_does_not_work_either(

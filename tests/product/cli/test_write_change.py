@@ -16,7 +16,7 @@ from mpijob_elastic import names
 from mpijob_elastic.act import leader_writer
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.jobs import write_change
+from mpijob_elastic.cli.jobs import dependencies, write_change
 from mpijob_elastic.cli.jobs.explain import NoSuchWorker
 from mpijob_elastic.cli.jobs.size_request import SizeRequest, resuming, size_decision, suspending
 from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
@@ -168,6 +168,17 @@ async def test_a_warning_of_an_earlier_change_counts_not_though_events_were_away
     assert await scaled(server, A_LOOK, to=2) == Exit.DONE
     assert "a rank was cut" not in capsys.readouterr().out
     assert left == []
+
+
+async def test_slow_events_hold_no_write_back(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def slow(*_: object) -> None:
+        await asyncio.sleep(60.0)
+
+    monkeypatch.setattr(dependencies, "own_warnings", slow)
+    async with asyncio.timeout(10.0):
+        assert await scaled(server, A_LOOK, to=2) == Exit.DONE
 
 
 async def test_after_the_timeout_it_says_what_only_exec_shows(

@@ -141,7 +141,7 @@ async def test_who_forgets_the_roles_of_users_is_told_what_to_type(
     assert dict(with_roles.objects) == before
     again = shlex.join([names.PROGRAM, *words, f"--kubeconfig={with_roles.kubeconfig}"])
     said = capsys.readouterr().err
-    assert f"--overlay user-roles{readers} was given before and is missing now: whoever" in said
+    assert f"--overlay user-roles{readers} is missing: whoever" in said
     assert f"type `{again} --overlay user-roles{readers}`." in said
     assert said.rstrip().endswith("To lose it, add --remove-overlay user-roles instead")
 
@@ -171,7 +171,7 @@ async def test_the_lease_is_opened_to_everybody_only_if_that_is_typed(
     await bind(with_roles, group)
     await typed(with_roles, monkeypatch, "install", IMAGE, "--dry-run", "--no-scale", *words)
     said = capsys.readouterr().err
-    assert said.startswith(f"mpijob-elastic: {keeps} was given before") == bool(keeps), said
+    assert said.startswith(f"mpijob-elastic: {keeps} is missing: ") == bool(keeps), said
     assert ("--lease-readers system:authenticated instead" in said) == bool(keeps)
 
 
@@ -214,7 +214,7 @@ async def test_labels_are_put_back_again_only_if_that_is_typed(
     typed_words = ["install", IMAGE, "--dry-run", "--no-scale", ROLES_AGAIN, *words]
     await typed(with_roles, monkeypatch, *typed_words)
     said = capsys.readouterr().err
-    assert ("--no-template-labels was given before" in said) == is_refused, said
+    assert ("--no-template-labels is missing: " in said) == is_refused, said
     assert ("add --template-labels instead" in said) == is_refused
 
 
