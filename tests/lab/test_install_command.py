@@ -181,7 +181,7 @@ def test_the_roles_of_users_go_only_if_that_is_asked_for(clean: CommandLine) -> 
     for command in (["install"], ["install", "--dry-run"]):
         said = clean.refused(*command)
         assert "--overlay user-roles --lease-readers ml is missing: " in said
-    assert "--lease-readers ml was given" in clean.refused("install", "--overlay=user-roles")
+    assert "--lease-readers ml is missing: " in clean.refused("install", "--overlay=user-roles")
     assert clean.world() == before
     binding = ("ann", "--namespace=jobs", "--clusterrole=mpijob-elastic-edit", "--user=ann")
     clean.cluster.kubectl("create", "rolebinding", *binding)

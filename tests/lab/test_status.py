@@ -202,7 +202,7 @@ async def test_half_of_the_registration_is_missing(
         # Only an administrator may read what is registered.
         for one, ends in (
             (administrator, (Exit.REFUSED, "unfinished", "wrong")),
-            (user, (Exit.OTHERWISE, "care", "care")),
+            (user, (Exit.NOT_KNOWN, "unknown", "care")),
         ):
             code, report, found = await parts(one)
             state, said = found["webhook"]
