@@ -1,5 +1,5 @@
 # syntax=docker/dockerfile:1
-# The image of controller, webhook and command line: docker build -t REPOSITORY/mpijob-elastic:0.4.0.dev0 .
+# The image of controller, webhook and command line: docker build -t REPOSITORY/mpijob-elastic:0.4.0 .
 # Tried on 2026-11-28 with buildah 1.28.2 and with Debian 12 and its Python 3.11 as PYTHON: every instruction ran, and
 # `mpijob-elastic --help` ran in the image as user 65532. Nobody has built it with Docker or on the base below.
 # `make image` makes a smaller image without Docker, with the same packages, user and entrypoint (lab/images/product).

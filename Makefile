@@ -108,12 +108,12 @@ long: lab-binaries  ## What CI leaves out to be quick: some 50 minutes
 
 real: lab-binaries  ## The tests with pods that run; as root, else they are skipped and say why (LAB_KIND=1: on kind, which nobody has tried)
 	@$(if $(LAB_KIND),,scripts/real-node-setup)
-	$(PYTEST) tests/real $(ARGS)
+	MPIJOB_ELASTIC_RECORD_RUNS=1 $(PYTEST) tests/real $(ARGS)
 
 test-peers: lab-binaries  ## Build Helm, prometheus-adapter, KEDA, cert-manager, metrics-server, Kueue, Volcano, Coscheduling, Koordinator, karmadactl and Arena, install Prometheus (Debian, Ubuntu; as root), once, and test beside them
 	@scripts/peers-setup
 	@$(PYTHON_BIN) -m lab peers
-	$(PYTEST) tests/peers $(ARGS)
+	MPIJOB_ELASTIC_RECORD_RUNS=1 $(PYTEST) tests/peers $(ARGS)
 
 bench: lab-binaries  ## Measure; see docs/records/performance.md
 	$(PYTHON_BIN) -m bench all $(ARGS)
@@ -124,11 +124,12 @@ bench-released: lab-binaries  ## Measure changes of size once, beside the figure
 image: setup  ## Build the image into dist/, without Docker and without root (Debian, Ubuntu)
 	$(PYTHON_BIN) -m lab.images.product
 
-release: image  ## Build wheel, image, chart and checksums into dist/
-	$(PYTHON_BIN) -m lab.release
+release: image  ## Build everything of a release into dist/, with checksums and notes (HOME_URL=https://github.com/... IMAGE=REPOSITORY/mpijob-elastic)
+	$(PYTHON_BIN) -m lab.release --home-url="$(HOME_URL)" --image="$(IMAGE)" --artifact-hub-id="$(ARTIFACT_HUB_ID)"
 
 docs: $(SITE)/made  ## Build docs/ as a site into dist/site; broken links and headings fail
 	@$(PYTHON_BIN) -m scripts.commands_page
+	@$(PYTHON_BIN) -m scripts.compatibility
 	@$(PYTHON_BIN) -m scripts.rights_table
 	@$(PYTHON_BIN) -m scripts.signs_table
 	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build  # with --quiet it would not count warnings

@@ -11,7 +11,8 @@ from typing import Any
 
 from lab import modules, programs
 from lab.downloads import Downloads
-from lab.golang import ensure_go, run_go
+from lab.estimate import left
+from lab.golang import end_calls, ensure_go, run_go
 from lab.layout import cache_dir
 from lab.lock import alone
 from lab.programs import Program, Programs
@@ -119,7 +120,8 @@ class _Cache:
                     running -= ended
                     progress.tell([build.result() for build in ended], downloads)
             except BaseException:
-                pool.shutdown(cancel_futures=True)
+                pool.shutdown(wait=False, cancel_futures=True)
+                end_calls()
                 raise
 
     def _begin(self, program: Program, downloads: Downloads) -> Sequence[Future[None]]:
@@ -161,11 +163,11 @@ class _Progress:
 
     def __init__(self, missing: Sequence[Program], say: Say) -> None:
         self._left = {one.name: one.seconds for one in missing}
-        self._all = len(missing)
+        self._all, self._everything = len(missing), sum(self._left.values())
         self._say = say
-        self._said = time.monotonic()
+        self._began = self._said = self._ended = time.monotonic()
         self._pace = PACE if sys.stderr.isatty() else PACE_IN_FILE
-        say(f"building {', '.join(self._left)}: {_expect(self._seconds())} on 2 cores, once")
+        say(f"building {', '.join(self._left)}: {_expect(self._everything)} on 2 free cores, once")
 
     def room(self) -> int:
         """Return how many builds may run at once.
@@ -176,16 +178,24 @@ class _Progress:
 
     def tell(self, ended: Sequence[Sequence[Program]], downloads: Downloads) -> None:
         """Say what is left, if a build has ended or it is time."""
+        now = time.monotonic()
         for program in (one for built in ended for one in built):
             self._left.pop(program.name)
-        if self._left and (ended or time.monotonic() >= self._said + self._pace):
-            self._said = time.monotonic()
-            facts = [f"{self._all - len(self._left)} of {self._all} programs built", str(downloads)]
-            facts.append(f"{_expect(self._seconds())} left")
-            self._say(f"building {', '.join(self._left)}: {', '.join(filter(None, facts))}")
+            self._ended = now
+        if self._left and (ended or now >= self._said + self._pace):
+            self._said = now
+            facts = (f"{self._all - len(self._left)} of {self._all} programs built", str(downloads))
+            told = ", ".join(filter(None, (*facts, self._expected(now))))
+            self._say(f"building {', '.join(self._left)}: {told}")
 
-    def _seconds(self) -> int:
-        return sum(self._left.values())
+    def _expected(self, now: float) -> str:
+        seconds = left(
+            done=self._everything - sum(self._left.values()),
+            everything=self._everything,
+            took=self._ended - self._began,
+            elapsed=now - self._began,
+        )
+        return "" if seconds is None else f"{_expect(seconds)} left"
 
 
 def _calls(missing: Sequence[Program]) -> list[list[Program]]:

@@ -13,7 +13,13 @@ import yaml
 
 from mpijob_elastic.install import overlays
 from mpijob_elastic.install.objects import Manifest, ObjectIdentity, by_identity
-from mpijob_elastic.install.overlays import DEFAULT, NAMESPACE_PLACEHOLDER, RIGHTS_TO_EVICT, Overlay
+from mpijob_elastic.install.overlays import (
+    DEFAULT,
+    LEASE_READERS,
+    NAMESPACE_PLACEHOLDER,
+    RIGHTS_TO_EVICT,
+    Overlay,
+)
 
 CHART = Path(__file__).parents[1] / "charts" / "mpijob-elastic"
 GENERATED = CHART / "templates" / "generated"
@@ -25,6 +31,7 @@ BY_HAND = frozenset(
         ("MutatingWebhookConfiguration", "mpijob-elastic"),
         ("ValidatingWebhookConfiguration", "mpijob-elastic"),
         ("ClusterRole", "mpijob-elastic-webhook"),
+        ("RoleBinding", LEASE_READERS),
     }
 )
 # The overlay et-operator can be had beside each of these, and changes one of their objects.
@@ -53,6 +60,7 @@ _ONLY = {
     Overlay.SINGLE_NAMESPACE: ("single-namespace", ".Values.jobsNamespaces"),
     Overlay.CERT_MANAGER: ("cert-manager", ".Values.certManager.enabled"),
     Overlay.PROMETHEUS: ("monitoring", ".Values.monitoring.enabled"),
+    Overlay.USER_ROLES: ("user-roles", ".Values.userRoles.enabled"),
 }
 
 

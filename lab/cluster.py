@@ -74,7 +74,7 @@ class Cluster:
         state = read_state(layout) if is_held(layout) else None
         if state is None or state.phase != "ready":
             raise LabError(
-                f"no lab {name!r} is up; start it with `python -m lab up --name {name}`."
+                f"no lab {name!r} is up; start it with `.venv/bin/python -m lab up --name {name}`."
             )
         return cls._of(layout, state)
 
@@ -171,13 +171,14 @@ class Cluster:
             "kind": "TokenRequest",
             "spec": {"expirationSeconds": TOKEN_SECONDS},
         }
-        with self._api() as api:
+        with self.api() as api:
             answer = api.create(
                 f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token", request
             )
         return str(answer["status"]["token"])
 
-    def _api(self) -> Api:
+    def api(self) -> Api:
+        """Return the API server as an administrator sees it, for few requests in a row."""
         pki = Layout(self.state_dir).pki
         return Api(
             read_server(self.kubeconfig),

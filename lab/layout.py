@@ -57,3 +57,8 @@ class Layout:
     def log(self, component: str) -> Path:
         """Log of one component."""
         return self.logs / f"{component}.log"
+
+
+def name_option(name: str) -> str:
+    """Return the option that names a lab, with a space before it; the default lab needs none."""
+    return "" if name == "default" else f" --name {name}"

@@ -106,3 +106,6 @@ KUSTOMIZES = (
 
 # Reads texts by the modules that kubectl reads files with; the test that needs it builds it.
 KUBECTL_YAML = Program("kubectl-yaml", "kubectl-yaml", ".", 10)
+
+# kubectl's package manager; the test of our plugin for it builds it.
+KREW = Program("krew", "krew", "sigs.k8s.io/krew/cmd/krew", 20)

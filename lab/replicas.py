@@ -17,12 +17,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
 
+from lab import companions
 from lab.cluster import Cluster
 from lab.install import Installed
 from lab.layout import Layout
 from lab.pod_access import with_service_account, write_service_account
 from lab.ports import free_ports
-from lab.processes import await_start, end, new_log, spawn
+from lab.processes import await_start, end
 
 PATIENCE = 180.0  # seconds to become ready
 GRACE = 30.0  # seconds to end after SIGTERM, as in our Deployments
@@ -85,7 +86,6 @@ class Replica:
             *(sys.executable, "-m", "mpijob_elastic", name, f"--health-port={port}"),
             *options,
         ]
-        log = new_log(Layout(cluster.state_dir).logs, name)
         environment = _environment(jobs_namespaces)
         with TemporaryDirectory(prefix="mpijob-elastic-") as folder:
             if as_in_pod:
@@ -93,7 +93,8 @@ class Replica:
                 command = with_service_account(Path(folder), *command)
             else:
                 command.append(f"--kubeconfig={kubeconfig}")
-            process = spawn(command, log=log, environment=environment)
+            layout = Layout(cluster.state_dir)
+            process, log = companions.start(layout, name, command, environment=environment)
             with cls._ended(process, name, port, log) as replica:
                 yield replica
 

@@ -188,7 +188,7 @@ def main() -> None:
             if mine:
                 Supervisor(layout, request, state).run()
             else:
-                message = f"lab {request.name!r} is up already; `python -m lab down --name {request.name}` ends it."
+                message = f"lab {request.name!r} is up already; `.venv/bin/python -m lab down --name {request.name}` ends it."
                 _tell(msgspec.structs.replace(state, phase="failed", message=message))
 
 

@@ -142,6 +142,7 @@ HISTORY = f"{PREFIX}history"
 # The program, its namespace and its objects [ours].
 PROGRAM = "mpijob-elastic"
 INSTALL = f"{PROGRAM} install"
+INSTALL_AGAIN = f"`{INSTALL}` with the options of the installation"
 NAMESPACE = "mpijob-elastic"
 # Limits controller and webhook to these namespaces, with spaces between them.
 JOBS_NAMESPACE_VARIABLE = "MPIJOB_ELASTIC_JOBS_NAMESPACE"
@@ -155,6 +156,8 @@ WEBHOOK_CONFIGURATION = "mpijob-elastic"
 NAMESPACE_OPT_OUT = f"{PREFIX}injection"
 # The same for the one hook that gives new jobs a queue.
 NO_DEFAULT_QUEUE = f"{PREFIX}default-queue"
+# Namespaces whose jobs are never managed, beside the one of the installation.
+NOT_FOR_JOBS = frozenset({"kube-system", "kube-public", "kube-node-lease", NAMESPACE})
 
 PATH_MUTATE = "/mutate"
 PATH_VALIDATE = "/validate"

@@ -14,7 +14,12 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Programs and namespaces for every test that needs a control plane; Kueue for those of tests/peers
 # and tests/real.
-pytest_plugins = ["tests.lab.fixtures", "tests.lab.policies", "tests.peers.fixtures"]
+pytest_plugins = [
+    "tests.lab.fixtures",
+    "tests.lab.policies",
+    "tests.peers.fixtures",
+    "tests.run_record",
+]
 
 # The time that an example takes says something about the machine's other work, and nothing about
 # the code.

@@ -242,29 +242,30 @@ async def measure(server: Server, page: Page, seconds: float) -> None:
     say(f"heap after {seconds:.0f} s: {await heap(page):.1f} MiB")
 
 
+@asynccontextmanager
+async def dashboard(kubeconfig: Path) -> AsyncIterator[tuple[int, str]]:
+    """Run `dashboard` for all namespaces; give its process and its link."""
+    command = (sys.executable, "-m", "mpijob_elastic", "dashboard", "-A", "--no-browser")
+    process = await asyncio.create_subprocess_exec(
+        *command, "--kubeconfig", str(kubeconfig), stdout=PIPE
+    )
+    try:
+        assert process.stdout is not None
+        link = (await process.stdout.readline()).decode().removeprefix("Open ").strip()
+        yield process.pid, link
+    finally:
+        process.terminate()
+        await process.wait()
+
+
 async def main(seconds: float, *, lab: bool) -> None:
     """Start everything, measure, and end everything."""
-    async with in_lab() if lab else in_memory() as server:
-        command = (
-            sys.executable,
-            "-m",
-            "mpijob_elastic",
-            "dashboard",
-            "-A",
-            "--no-browser",
-            "--kubeconfig",
-        )
-        process = await asyncio.create_subprocess_exec(
-            *command, str(server.kubeconfig), stdout=PIPE
-        )
-        try:
-            assert process.stdout is not None
-            link = (await process.stdout.readline()).decode().removeprefix("Open ").strip()
-            async with opened(link) as page:
-                await measure(server, page, seconds)
-        finally:
-            process.terminate()
-            await process.wait()
+    async with (
+        in_lab() if lab else in_memory() as server,
+        dashboard(server.kubeconfig) as (_, link),
+        opened(link) as page,
+    ):
+        await measure(server, page, seconds)
 
 
 if __name__ == "__main__":

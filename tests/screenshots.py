@@ -4,7 +4,7 @@ import asyncio
 import shutil
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -15,8 +15,9 @@ from playwright.async_api import Page
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import progress_looks
 from mpijob_elastic.kube.lease import micro_time
-from mpijob_elastic.kube.resources import EVENTS, LEASES, PODS
+from mpijob_elastic.kube.resources import CONFIG_MAPS, EVENTS, LEASES, PODS
 from mpijob_elastic.model.goodput import Buckets, Spent
+from mpijob_elastic.model.history import Change, merged
 from mpijob_elastic.model.memory import Memory, SizeChange
 from tests.browser import opened
 from tests.doubles.api import TinyApi
@@ -30,6 +31,16 @@ SPENT = Spent(
     rates={"2": 842.0, "4": 1640.0},
 )
 BEFORE = Memory(scale=SizeChange(before=2, after=4, at=time.time() - 70), spent=SPENT)
+BEFORE_CHANGE = Change(
+    at=time.time() - 72,
+    cause="user",
+    by="kubectl",
+    before=2,
+    after=4,
+    listed=2.0,
+    trained=14.0,
+    lost=61.0,
+)
 # When the workers that come while the page is open were created.
 YOUNG: dict[int, float] = {}
 # How some people see colours, as Chromium emulates it.
@@ -60,8 +71,8 @@ async def renew(api: TinyApi) -> None:
         await asyncio.sleep(1)
 
 
-async def log(_request: web.Request) -> web.StreamResponse:
-    return web.Response(text=LOG)
+async def log(request: web.Request) -> web.StreamResponse:
+    return web.Response(text=LOG, status=400 if "previous" in request.query else 200)
 
 
 async def trains(asked: Asked) -> AsyncIterator[Message]:
@@ -91,6 +102,18 @@ def text(at: float) -> str:
 def scaled(before: int, after: int, ago: float = 0.0) -> Memory:
     scale = SizeChange(before=before, after=after, at=time.time() - ago)
     return Memory(scale=scale, spent=SPENT, added_at=time.time() - ago)
+
+
+def changed(before: int, after: int, *, at: float) -> Change:
+    return Change(at=at, cause="user", by="kubectl", before=before, after=after)
+
+
+def remember(api: TinyApi, changes: Sequence[Change]) -> None:
+    """Write the history of `train`."""
+    path = CONFIG_MAPS.path(NAMESPACE, names.config_map("train"))
+    config = api.objects[path]
+    config["metadata"]["annotations"][names.HISTORY] = merged("", changes)
+    api.put(path, config)
 
 
 def unschedulable(api: TinyApi, pod: str) -> None:
@@ -134,6 +157,7 @@ def fill(api: TinyApi) -> None:
             completionTime=worlds.CREATED_TEXT,
         )
     put_job(api, "train", gpus=1, size=4, memory=BEFORE)
+    remember(api, [BEFORE_CHANGE])
     put_job(api, "bert-finetune", size=4, ready=2)
     ended = worlds.worker(3, job="bert-finetune", namespace=NAMESPACE, phase="Failed")
     store(api, PODS, ended, **{names.LABEL_JOB_NAME: "bert-finetune"})
@@ -152,9 +176,14 @@ async def happen(api: TinyApi, page: Page) -> None:
         }
         await api.create(EVENTS.path(NAMESPACE), f"e{time.time_ns()}", **about, lastTimestamp=now)
 
+    changes = [BEFORE_CHANGE]
+
     def put(size: int, **what: Any) -> None:
         young = {index: text(at) for index, at in YOUNG.items()}
         put_job(api, "train", gpus=1, size=size, young=young, **what)
+        if size != changes[-1].after:
+            changes.append(changed(changes[-1].after, size, at=time.time()))
+        remember(api, changes)
 
     await page.wait_for_timeout(15_000)
     YOUNG.update(dict.fromkeys((4, 5, 6), time.time()))

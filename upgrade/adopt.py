@@ -3,15 +3,15 @@
 import contextlib
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.install import Refused, rollout
+from mpijob_elastic.install import Refused, rollout, webhook_call
 from mpijob_elastic.install.objects import Ask, Say
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.observe import live, views
-from upgrade import canary, findings
+from mpijob_elastic.observe import live, registration, views
+from upgrade import findings
 from upgrade.findings import Readiness
 
 
@@ -33,16 +33,15 @@ async def adopt(
     view = await _view(client, namespace, job)
     found = findings.adoption(view, now=now)
     if found.readiness in (Readiness.ELASTIC, Readiness.LIVE):
+        if older := findings.older_command(view):
+            raise Refused(f"{namespace}/{job} is not adopted: {older}")
         say(f"{namespace}/{job} needs no restart: {found.why}")
         return True
     if found.readiness is not Readiness.RESTART or view.launcher is None:
         raise Refused(f"{namespace}/{job} cannot be adopted ({found.readiness}): {found.why}")
-    if not await canary.is_webhook_called(client, namespace):
-        raise Refused(
-            f"the webhook is not called for jobs in {namespace}, so a new launcher would not see "
-            "the host list either; an administrator runs `mpijob-elastic upgrade preflight`, or "
-            "`mpijob-elastic install` first"
-        )
+    if vain := findings.vain_restart(view):
+        raise Refused(f"{namespace}/{job} is not adopted: {vain}")
+    await _check_webhook(client, namespace)
     say(
         f"pod {namespace}/{view.launcher.ref.name} will be deleted, "
         "and mpi-operator will recreate it"
@@ -77,6 +76,20 @@ async def adopt(
     await rollout.wait(missing, seconds=timeout, say=say, advice=advice)
     say(f"{namespace}/{job} is elastic")
     return True
+
+
+async def _check_webhook(client: ApiWriter, namespace: str) -> None:
+    """Raise Refused if a new launcher would not see the host list either."""
+    registered = bool(await registration.read(client))
+    called = await webhook_call.called(client, namespace, registered=registered)
+    if doubt := called.doubt(namespace):
+        raise Refused(f"{doubt}; an administrator runs {names.INSTALL_AGAIN}")
+    if not called.answers:
+        raise Refused(
+            f"the webhook is not called for jobs in {namespace}, so a new launcher would not see "
+            "the host list either; an administrator runs `mpijob-elastic upgrade preflight`, or "
+            "`mpijob-elastic install` first"
+        )
 
 
 async def _view(client: ApiReader, namespace: str, job: str) -> JobView:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from mpijob_elastic import names
-from mpijob_elastic.install import rollout, server
+from mpijob_elastic.install import rollout, server, webhook_call
 from mpijob_elastic.install.objects import Say
 from mpijob_elastic.install.server import check_rights
 from mpijob_elastic.kube import envelopes, errors
@@ -106,21 +106,6 @@ async def remove_all(client: ApiWriter) -> None:
         await remove(client, namespace)
 
 
-async def is_webhook_called(client: ApiWriter, namespace: str) -> bool:
-    """Return True if the API server calls the webhook.
-
-    The webhook refuses a bad job, and a dry run stores nothing.
-    """
-    bad = _job("none", names.MIN_REPLICAS, "none")
-    try:
-        await client.create_object(MPI_JOBS.path(namespace), query={"dryRun": "All"}, body=bad)
-    except errors.ApiError as error:
-        if "admission webhook" not in error.message:
-            raise
-        return True
-    return False
-
-
 async def _still_there(client: ApiReader, namespace: str) -> str:
     # [operator] Objects of the former job go after the job. Until then they fail the sync of the
     # next job, which is tried ever less often.
@@ -140,8 +125,11 @@ async def _is_ours(client: ApiReader, path: str) -> bool:
 
 async def _uncalled(client: ApiWriter, namespace: str) -> str:
     # An API server calls a webhook a moment after its registration, and does without it until then.
-    called = await is_webhook_called(client, namespace)
-    return "" if called else "canary: the webhook was not called for a new job; see its log"
+    called = await webhook_call.called(client, namespace, registered=True)
+    if not called.answers:
+        return "canary: the webhook was not called for a new job; see its log"
+    lacks = called.lacks(namespace)
+    return f"canary: {lacks}" if lacks else ""
 
 
 async def _unprepared(client: ApiReader, namespace: str) -> str:

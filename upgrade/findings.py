@@ -13,7 +13,7 @@ from typing import Any
 from mpijob_elastic import names
 from mpijob_elastic.install import Refused
 from mpijob_elastic.install.server import OLDEST, OPTIONAL_KINDS
-from mpijob_elastic.model import phrases
+from mpijob_elastic.model import elastic_line, phrases
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.launch_command import MPIRUN
 from mpijob_elastic.model.pod import Launcher, LauncherPhase
@@ -76,6 +76,40 @@ def adoption(view: JobView, *, now: float) -> Adoption:
     return Adoption(namespace=view.namespace, name=view.name, readiness=readiness, why=why)
 
 
+def vain_restart(view: JobView) -> str:
+    """Return why a new launcher would not make the job elastic, with the way; "" if it would."""
+    if view.launcher is None or not elastic_line.lacks_script(view, view.launcher):
+        return ""
+    return (
+        "its command reads no host list, so a new launcher would not follow the job's size either, "
+        f"and training would restart twice. Give the command "
+        f"{elastic_line.command_for(view.facts.launch)} first: "
+        f"`kubectl -n {view.namespace} edit mpijob {view.name}`"
+    )
+
+
+def older_command(view: JobView) -> str:
+    """Return what to do for a launcher that sees the host list with a command that reads none.
+
+    "" if its command reads the list, or if the job's present one does not either.
+    """
+    launcher = view.launcher
+    if launcher is None or not launcher.facts.mounts_discovery:
+        return ""
+    launch, reads = (
+        view.facts.launch,
+        launcher.facts.names_discovery or launcher.facts.mounts_elastic,
+    )
+    if reads or launch is None or launch.discovery_script is None:
+        return ""
+    on = f"{view.name} -n {view.namespace}"
+    return (
+        f"{launcher.ref.name} runs an older command, which reads no host list. A suspension takes "
+        f"a new launcher: type `{names.PROGRAM} suspend {on}`, and then "
+        f"`{names.PROGRAM} resume {on}` (training restarts from its last checkpoint)"
+    )
+
+
 def cost(launcher: Launcher, *, now: float) -> str:
     """Return, in words, what is lost when this launcher is recreated."""
     trained = phrases.duration(max(0.0, now - launcher.facts.created_at))
@@ -92,6 +126,13 @@ class Advice(IntEnum):
     CARE = 1
     NO = 2
 
+    @property
+    def words(self) -> str:
+        """The verdict in words."""
+        return _WORDS[self]
+
+
+_WORDS = {Advice.GO: "go", Advice.CARE: "go with care", Advice.NO: "no"}
 
 _WITHOUT = {
     "FlowSchema": "FlowSchema v1, so the Lease of our controllers queues with everybody's requests",

@@ -13,7 +13,7 @@ from typing import Any
 from mpijob_elastic.install import Refused, objects
 from mpijob_elastic.install.objects import Manifest
 from mpijob_elastic.kube import envelopes, errors
-from mpijob_elastic.kube.reader import ApiReader, list_objects
+from mpijob_elastic.kube.reader import LARGE_PAGE, ApiReader, list_objects
 from mpijob_elastic.kube.resources import DEPLOYMENTS, PODS, Resource
 
 KNOWN = (0, 2, 3)
@@ -106,7 +106,7 @@ async def _readable(
     client: ApiReader, resource: Resource, read: Callable[[bytes], list[Operator]]
 ) -> list[list[Operator]] | None:
     try:
-        return await list_objects(client, resource.path(), read)
+        return await list_objects(client, resource.path(), read, size=LARGE_PAGE)
     except (errors.Forbidden, errors.NotFound):
         return None
 

@@ -20,7 +20,7 @@ from mpijob_elastic.install.objects import Say
 from mpijob_elastic.install.server import check_rights
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.meta import Identity
-from mpijob_elastic.kube.reader import ApiReader, list_objects
+from mpijob_elastic.kube.reader import LARGE_PAGE, ApiReader, list_objects
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
 from mpijob_elastic.kube.writer import JSON_PATCH, ApiWriter
 from mpijob_elastic.model import kubexec, mpijob
@@ -105,17 +105,17 @@ async def check(client: ApiReader) -> None:
 
 async def read_all(client: ApiReader) -> tuple[list[MPIJob], list[ConfigFacts], list[PodFacts]]:
     """Return all MPIJobs, and the ConfigMaps and pods of jobs. Raises `errors.KubeError`."""
+    jobs = await list_objects(client, MPI_JOBS.path(), mpijob.decode, size=LARGE_PAGE)
+    return jobs, *await read_parts(client)
+
+
+async def read_parts(client: ApiReader) -> tuple[list[ConfigFacts], list[PodFacts]]:
+    """Return the ConfigMaps and pods of all jobs. Raises `errors.KubeError`."""
+    listed = partial(list_objects, client, size=LARGE_PAGE)
+    read_pod = partial(facts_pod.read, marks=capabilities.POD_MARKS)
     return (
-        await list_objects(client, MPI_JOBS.path(), mpijob.decode),
-        await list_objects(
-            client, CONFIG_MAPS.path(), facts_config.read_config, selector=names.LABEL_APP
-        ),
-        await list_objects(
-            client,
-            PODS.path(),
-            partial(facts_pod.read, marks=capabilities.POD_MARKS),
-            selector=names.POD_SELECTOR,
-        ),
+        await listed(CONFIG_MAPS.path(), facts_config.read_config, selector=names.LABEL_APP),
+        await listed(PODS.path(), read_pod, selector=names.POD_SELECTOR),
     )
 
 

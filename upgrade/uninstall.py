@@ -19,9 +19,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mpijob_elastic import names
-from mpijob_elastic.install import Refused, removal, rollout, server
+from mpijob_elastic.install import Refused, gated_pods, removal, role_bindings, rollout, server
+from mpijob_elastic.install.gated_pods import GatedPod
 from mpijob_elastic.install.objects import Say
 from mpijob_elastic.install.removal import Quota
+from mpijob_elastic.install.role_bindings import LeftBinding
 from mpijob_elastic.install.server import HOOKS, WORKLOADS, Found
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
@@ -34,6 +36,12 @@ STAYS = (
     "Jobs, their pods and their ConfigMaps stay as they are. The annotations "
     f"{names.PREFIX}* and the key {names.KEY_DISCOVER_HOSTS} on them do no harm. A change of "
     "replicas no longer affects a running launcher."
+)
+# With the removal of our traces.
+OWN_STAYS = (
+    "Jobs and their pods stay as they are. Annotations on MPIJobs that users wrote, or the webhook "
+    f"when a job was created, stay and do no harm, such as {names.MIN_REPLICAS} and "
+    f"{names.DRAIN_TIMEOUT}."
 )
 _FIRST = (*HOOKS, *WORKLOADS)
 _AGAIN = "`kubectl describe` says why. Run the same command again"
@@ -52,6 +60,10 @@ class Uninstallation:
     traces: Traces | None
     #: Quota of queued jobs.
     quota: Quota
+    #: Pods that wait at a gate of ours. As long as there are any, nothing is removed.
+    waiting: tuple[GatedPod, ...] = ()
+    #: Bindings that stay and give nothing.
+    bindings: tuple[LeftBinding, ...] = ()
 
     @classmethod
     async def prepare(
@@ -59,7 +71,8 @@ class Uninstallation:
     ) -> Uninstallation:
         """Find what is there; whatever can fail fails before anything is deleted.
 
-        Raises `Refused` and KubeError.
+        Pods that wait are found, and refused by `check_none_waits`, so that a dry run can list
+        everything first. Raises `Refused` and KubeError.
         """
         try:
             _, everything = await server.look(client)
@@ -72,11 +85,11 @@ class Uninstallation:
             ]
             found = sorted(apart, key=lambda one: (-server.order(one.resource.kind), one.identity))
             await server.check_deletions(client, found)
-            if found:
-                removal.check_none_waits(await removal.held(client))
+            waiting = await gated_pods.read(client) if found else []
             if _holds_namespace(found):
                 await _check_no_jobs(client)
             takes_scale = takes_scale and await _can_take_scale(client)
+            bindings = await role_bindings.left(client, everything)
             quota = await removal.quota(client)
             await server.check_deletions(client, quota.unused)
             if takes_traces:
@@ -85,7 +98,15 @@ class Uninstallation:
         except errors.Forbidden as error:
             why = f"{error.message}; controller, webhook and quota stay as they are"
             raise Refused(f"{why}: ask an administrator of the cluster to run this") from error
-        return cls(client=client, found=found, takes_scale=takes_scale, traces=left, quota=quota)
+        return cls(
+            client=client,
+            found=found,
+            waiting=tuple(waiting),
+            bindings=tuple(bindings),
+            takes_scale=takes_scale,
+            traces=left,
+            quota=quota,
+        )
 
     @property
     def is_empty(self) -> bool:
@@ -99,8 +120,12 @@ class Uninstallation:
 
     def stays(self) -> list[str]:
         """Return lines, for people, on what stays and why."""
-        jobs = [STAYS] if self.traces is None else self.traces.lines()
-        return [*jobs, *self.quota.lines()]
+        jobs = [STAYS] if self.traces is None else [OWN_STAYS, *self.traces.lines()]
+        return [*jobs, *role_bindings.lines(self.bindings), *self.quota.lines()]
+
+    def check_none_waits(self) -> None:
+        """Raise `Refused` if pods wait at a gate of ours."""
+        gated_pods.check_none(self.waiting)
 
     async def run(self, *, seconds: float, say: Say) -> list[str]:
         """Remove what was found; wait at most `seconds` for each step.
@@ -111,7 +136,7 @@ class Uninstallation:
         if self.traces is not None:
             await canary.remove_all(client)
         if self.found:  # a job may have been suspended since the question was asked
-            removal.check_none_waits(await removal.held(client))
+            gated_pods.check_none(await gated_pods.read(client))
         await removal.delete(
             client, [one for one in self.found if one.resource.kind in _FIRST], say
         )
@@ -121,7 +146,7 @@ class Uninstallation:
             return f"{count} pods in {names.NAMESPACE} are still ending" if count else ""
 
         await rollout.wait(pods, seconds=seconds, say=say, advice=_AGAIN)
-        left = await removal.left_waiting(client)
+        left = await gated_pods.left_waiting(client)
         left += await removal.give_back(client, seconds=seconds, say=say)
         if self.traces is not None:
             left += await traces.sweep(client, say=say, said=self.traces.lines())

@@ -16,6 +16,7 @@ from lab.operator.process import HEALTH_PORT, Operator
 from lab.registration import called
 from lab.replicas import Controller, Webhook
 from mpijob_elastic.install.objects import ObjectChange
+from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.kube.client import connect
 from upgrade import scale
 
@@ -40,30 +41,34 @@ class Stage:
 
 
 @contextmanager
-def set_up(name: str, say: Say) -> Iterator[Stage]:
-    """Bring everything up for as long as the block lasts. Raise LabError."""
-    with Cluster.start(name=name, say=say) as cluster:
-        say("rights, policies and webhook configurations")
-        installed = install_into(cluster)
-        say("the subresource scale of MPIJobs")
-        asyncio.run(_make_scalable(cluster, say))
-        # The release's own program needs that port; its controller alone does not.
-        untouched = not ports.taken(HEALTH_PORT)
-        say(
-            "the operator"
-            if untouched
-            else f"the operator, without its health port: {HEALTH_PORT} is taken"
-        )
-        with Operator.start(cluster, untouched=untouched) as operator:
-            say("the webhook and the controller, with the rights of their ServiceAccounts")
-            with (
-                Webhook.start(cluster, installed, READABLE) as webhook,
-                Controller.start(cluster, installed, READABLE) as controller,
-            ):
-                _await_trust(cluster)
-                yield Stage(
-                    cluster=cluster, operator=operator, webhook=webhook, controller=controller
-                )
+def set_up(name: str, say: Say, *, also: tuple[Overlay, ...] = ()) -> Iterator[Stage]:
+    """Bring everything up, with these overlays, for as long as the block lasts. Raise LabError."""
+    with Cluster.start(name=name, say=say) as cluster, staged(cluster, say, also=also) as stage:
+        yield stage
+
+
+@contextmanager
+def staged(cluster: Cluster, say: Say, *, also: tuple[Overlay, ...] = ()) -> Iterator[Stage]:
+    """Bring everything but the lab up. Raise LabError."""
+    say("rights, policies and webhook configurations")
+    installed = install_into(cluster, also=also)
+    say("the subresource scale of MPIJobs")
+    asyncio.run(_make_scalable(cluster, say))
+    # The release's own program needs that port; its controller alone does not.
+    untouched = not ports.taken(HEALTH_PORT)
+    say(
+        "the operator"
+        if untouched
+        else f"the operator, without its health port: {HEALTH_PORT} is taken"
+    )
+    with Operator.start(cluster, untouched=untouched) as operator:
+        say("the webhook and the controller, with the rights of their ServiceAccounts")
+        with (
+            Webhook.start(cluster, installed, READABLE) as webhook,
+            Controller.start(cluster, installed, READABLE) as controller,
+        ):
+            _await_trust(cluster)
+            yield Stage(cluster=cluster, operator=operator, webhook=webhook, controller=controller)
 
 
 async def _make_scalable(cluster: Cluster, say: Say) -> None:

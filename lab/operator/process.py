@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from lab import ports
+from lab import companions, ports
 from lab.build import ensure_compared
 from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.layout import Layout
 from lab.operator import KUBECTL_DELIVERY_IMAGE, Release, account
-from lab.processes import await_start, end, new_log, spawn
+from lab.processes import await_start, end
 from lab.versions import KubernetesVersion
 
 BINARY_VARIABLE = "MPI_OPERATOR_BIN"
@@ -111,8 +111,9 @@ def _limits(qps: int | None) -> list[str]:
 def _running(
     cluster: Cluster, command: list[str], access: Path
 ) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    log = new_log(Layout(cluster.state_dir).logs, "operator")
-    process = spawn(command, log=log, environment={**os.environ, "KUBECONFIG": str(access)})
+    environment = {**os.environ, "KUBECONFIG": str(access)}
+    layout = Layout(cluster.state_dir)
+    process, log = companions.start(layout, "operator", command, environment=environment)
     try:
 
         def started() -> bool:

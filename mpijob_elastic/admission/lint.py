@@ -18,6 +18,7 @@ from mpijob_elastic.model.horovod_options import expands
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.launch_command import ELASTIC_SH, HOROVODRUN, MPIRUN, Launch
 from mpijob_elastic.model.mpijob import MPIJob
+from mpijob_elastic.model.policy import ARENA_SCRIPT
 
 # Resets that last for a long training: a change of size costs one, a lost rank up to three.
 _ENOUGH_RESETS = 100
@@ -162,6 +163,8 @@ def _of_horovodrun(job: JobFacts, launch: Launch) -> Iterator[str]:
     script = launch.discovery_script
     if script is None and launch.knows("discovery_script"):
         yield f"horovodrun has no --host-discovery-script; give it {names.DISCOVER_HOSTS_PATH}"
+    elif script == names.ARENA_DISCOVER_HOSTS_PATH:
+        yield ARENA_SCRIPT
     elif script is not None and script not in (
         names.DISCOVER_HOSTS_PATH,
         names.EDL_DISCOVER_HOSTS_PATH,

@@ -53,14 +53,19 @@ class _Templates(Wire, frozen=True):
 _decoder = msgspec.json.Decoder(_Templates)
 
 
-def changed(after: msgspec.Raw, before: msgspec.Raw, *, queued: bool = False) -> tuple[str, ...]:
-    """Return warnings on the effects of an edit of a started job; queued: it has a queue.
+def changed(
+    after: msgspec.Raw, before: msgspec.Raw, *, queued: bool = False, adopted: bool = False
+) -> tuple[str, ...]:
+    """Return warnings on the effects of an edit of a started job.
+
+    queued: it has a queue. adopted: another warning says how it gets a new launcher, because its
+    running one is not elastic, and only elastic jobs can be suspended.
 
     Raises msgspec.DecodeError for anything but MPIJobs.
     """
     new, old = _decoder.decode(after), _decoder.decode(before)
     warnings = []
-    if _differ(new.of("Launcher"), old.of("Launcher")):
+    if not adopted and _differ(new.of("Launcher"), old.of("Launcher")):
         warnings.append(
             "Launcher.template: for the next launcher: suspend and resume "
             "the job (this restarts training)"

@@ -57,17 +57,23 @@ def excess(replicas: int, job: JobFacts) -> int:
     return max(low - replicas if low else 0, replicas - high, 0)
 
 
-def refusal(replicas: int, job: JobFacts, *, before: int = 0, field: str) -> Refusal | None:
+def refusal(
+    replicas: int, job: JobFacts, *, before: int = 0, field: str, had_bounds: bool
+) -> Refusal | None:
     """Return the refusal of a size that is out of bounds, with the bound and its source.
 
-    field: the path of the size. None if the size is within bounds, or no further out of bounds than
-    the size `before` was (see `excess`).
+    field: the path of the size. had_bounds: the job had these bounds before, so a command
+    can set others. None if the size is within bounds, or no further out of bounds than the size
+    `before` was (see `excess`).
     """
     low, high = bounds(job)
     if excess(replicas, job) <= before:
         return None
-    annotation, more = f"metadata.annotations[{names.MAX_REPLICAS}]", ", or change the annotation"
+    annotation = f"metadata.annotations[{names.MAX_REPLICAS}]"
     sizes = f"{low or 1} to {high}"
+    option = "--min" if replicas <= high else "--max"
+    by = _by_command(job, f"{option} {replicas}") if had_bounds else ""
+    more = f", or change the annotation{by}"
     if replicas <= high:
         why = f"below metadata.annotations[{names.MIN_REPLICAS}] ({low})"
         sizes = sizes if job.policy.max_replicas else f"{low} or more"
@@ -81,6 +87,14 @@ def refusal(replicas: int, job: JobFacts, *, before: int = 0, field: str) -> Ref
             ", or set the annotation",
         )
     return Refusal(field=field, message=f"{replicas} is {why}; use {sizes}{more}")
+
+
+def _by_command(job: JobFacts, options: str) -> str:
+    """Return the command that changes a bound, as the end of a sentence; "" if it refuses to."""
+    if not job.acts_elastic:
+        return ""
+    on = f"{job.metadata.name} -n {job.metadata.namespace}"
+    return f": `{names.PROGRAM} set bounds {on} {options}`"
 
 
 def zero_refusal(job: JobFacts, *, field: str) -> Refusal | None:

@@ -20,6 +20,7 @@ from mpijob_elastic.capabilities.gangs.facts import GROUPS as GANG_GROUPS
 from mpijob_elastic.capabilities.history import History
 from mpijob_elastic.capabilities.kube_queue import HOLDING as QUEUE_UNITS
 from mpijob_elastic.capabilities.kube_queue import KubeQueue
+from mpijob_elastic.capabilities.kube_queue.facts import KUBEQUEUE_SUSPEND
 from mpijob_elastic.capabilities.kueue import HOLDING as WORKLOADS
 from mpijob_elastic.capabilities.kueue import Kueue
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
@@ -40,7 +41,7 @@ from mpijob_elastic.model.policy import Annotation
 
 __all__ = ["ALL", "GROUPS", "HOLDINGS", "KEYS", "POD_MARKS", "node_signs", "of", "read", "told"]
 # The annotations and labels of capabilities that a command writes.
-__all__ += ["GANG", "LABEL_QUEUE"]
+__all__ += ["GANG", "KUBEQUEUE_SUSPEND", "LABEL_QUEUE"]
 
 ALL: tuple[type[Capability], ...] = (
     # What suspends a job comes first: its reason is the first that a user reads.

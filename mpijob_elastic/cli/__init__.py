@@ -2,16 +2,21 @@
 
 import sys
 from pathlib import Path
-from typing import ClassVar, NoReturn
+from typing import Annotated, Any, ClassVar, NoReturn
 
 import typer
 
+from mpijob_elastic import __version__, names
 from mpijob_elastic.cli import exit_codes
 from mpijob_elastic.cli.lazy_group import LazyGroup
-from mpijob_elastic.kube.errors import KubeError
+from mpijob_elastic.cli.typed import globals_behind
+from mpijob_elastic.kube.errors import Forbidden, KubeError
+from mpijob_elastic.loading import load
 from mpijob_elastic.telemetry.terminal import say
 
 _COMMANDS = "mpijob_elastic.cli.commands"
+# Needed only to say which right is missing.
+_RIGHTS = "mpijob_elastic.cli.rights"
 
 
 class ProgramGroup(LazyGroup):
@@ -23,29 +28,58 @@ class ProgramGroup(LazyGroup):
         "watch": f"{_COMMANDS}.watch:watch",
         "explain": f"{_COMMANDS}.explain:explain",
         "logs": f"{_COMMANDS}.logs:logs",
-        "attach": f"{_COMMANDS}.attach:attach",
+        "events": f"{_COMMANDS}.events:events",
+        "attach": f"{_COMMANDS}.attach:app",
         "top": f"{_COMMANDS}.top:top",
         "submit": f"{_COMMANDS}.submit:app",
+        "resubmit": f"{_COMMANDS}.resubmit:resubmit",
+        "scale": f"{_COMMANDS}.scale:scale",
         "scaleout": f"{_COMMANDS}.scaleout:scaleout",
         "scalein": f"{_COMMANDS}.scalein:scalein",
+        "set": f"{_COMMANDS}.set:app",
         "suspend": f"{_COMMANDS}.suspend:suspend",
         "resume": f"{_COMMANDS}.resume:resume",
         "delete": f"{_COMMANDS}.delete:delete",
         "prune": f"{_COMMANDS}.prune:prune",
         "history": f"{_COMMANDS}.history:history",
         "dashboard": f"{_COMMANDS}.dashboard:dashboard",
+        "status": f"{_COMMANDS}.status:status",
         "install": f"{_COMMANDS}.install:install",
         "uninstall": f"{_COMMANDS}.uninstall:uninstall",
         "controller": f"{_COMMANDS}.controller:controller",
         "webhook": f"{_COMMANDS}.webhook:webhook",
         "version": f"{_COMMANDS}.version:version",
+        "help": f"{_COMMANDS}.help:show_help",
         "upgrade": f"{_COMMANDS}.upgrade:app",
     }
     hidden_commands = frozenset({"list"})
+    #: The commands that have commands of their own.
+    groups: ClassVar = frozenset({"set", "upgrade"})
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words behind the program; `-n ml get` is `get -n ml`.
+
+        Raises click's UsageError.
+        """
+        return super().parse_args(ctx, globals_behind(args, self.groups))
 
 
-def _before_every_command() -> None:
-    """Do nothing: typer takes the program for a group only with such a function."""
+def _tell_version(asked: bool) -> None:  # noqa: FBT001 - typer gives the value of the option
+    if asked:
+        say(f"{names.PROGRAM} {__version__}")
+        raise typer.Exit
+
+
+def _before_every_command(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_tell_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""
 
 
 app = typer.Typer(
@@ -84,7 +118,14 @@ def end_with(error: KubeError | OSError) -> NoReturn:
 
 
 def _in_words(error: KubeError | OSError) -> str:
-    """Return the message of an error, without the number of an error of the system."""
+    """Return the message of an error, without the number of an error of the system.
+
+    A missing right is said in plain words.
+    """
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}"
+    if isinstance(error, Forbidden):
+        rights = load(_RIGHTS)
+        words = globals_behind(sys.argv[1:], ProgramGroup.groups)
+        return str(rights.missing_right(error, rights.command_of(words)) or error)
     return str(error)

@@ -1,20 +1,21 @@
-"""The options of `arena submit etjob`, and what becomes of each in a line for `submit`.
+"""The options of `arena submit etjob` and `mpijob`, and what becomes of each in a `submit` line.
 
 Each option has the meaning that it has in Arena, or it is refused with what to type instead. All
 that is refused in a line is refused in one message.
 
-Sources, of arena v0.15.5: pkg/argsbuilder/submit.go, submit_etjob.go, submit_sync_code.go and
-submit_tensorboard.go, pkg/commands/root.go, charts/etjob/templates/etjob.yaml.
+Sources, of arena v0.15.5: pkg/argsbuilder/submit.go, submit_etjob.go, submit_mpijob.go,
+submit_sync_code.go and submit_tensorboard.go, pkg/commands/root.go,
+charts/etjob/templates/etjob.yaml and charts/mpijob/templates/mpijob.yaml.
 """
 
 import re
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from mpijob_elastic.cli.typed import CheckedCommand
+from mpijob_elastic.cli.typed import KINDS, CheckedCommand
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +30,8 @@ class Flag:
     ours: str = ""
     #: What to type instead; "" for an option that is accepted.
     instead: str = ""
+    #: Whether what the switch asks for is so here in any case.
+    is_given: bool = False
 
 
 _NO_SSH = "leave it out: the launcher reaches the workers by kubectl exec, without SSH"
@@ -44,8 +47,8 @@ _RESTARTS = (
 )
 _MODEL = "leave it out: nothing here registers models"
 _SHELL = (
-    "leave it out: Arena starts an etjob's command by sh, whatever --shell says. For bash, type "
-    "-- bash -c 'COMMAND'"
+    "leave it out: a single word is a line for sh, as in Arena's etjob, whatever --shell says. For "
+    "bash, type -- bash -c 'COMMAND'"
 )
 _PROGRAM = "leave it out: it is for Arena's program itself"
 #: Every option of `arena submit etjob` by its long name, without the help option.
@@ -98,7 +101,10 @@ FLAGS: Mapping[str, Flag] = MappingProxyType(
             "mount it in the job that --dry-run prints"
         ),
         "--shell": Flag(instead=_SHELL),
-        "--retry": Flag(instead="leave it out: Arena does nothing with it for an etjob"),
+        "--retry": Flag(
+            instead="leave it out: Arena does nothing with it for an etjob. For an mpijob it is "
+            f"spec.backoffLimit; {_RESTARTS}"
+        ),
         "--job-restart-policy": Flag(instead=_RESTARTS),
         "--job-backoff-limit": Flag(instead=_RESTARTS),
         "--worker-restart-policy": Flag(
@@ -126,6 +132,18 @@ FLAGS: Mapping[str, Flag] = MappingProxyType(
         "--arena-namespace": Flag(instead=_PROGRAM),
     }
 )
+#: The options that only `arena submit mpijob` has.
+MPIJOB_FLAGS: Mapping[str, Flag] = MappingProxyType(
+    {
+        "--clean-task-policy": Flag(ours="--clean-pod-policy"),
+        "--mounts-on-launcher": Flag(is_switch=True, is_given=True),
+        "--gputopology": Flag(
+            is_switch=True,
+            instead="leave it out: only Alibaba Cloud's scheduler reads it. A gang is --gang NAME",
+        ),
+    }
+)
+_OTHER_KINDS = re.compile(r"(tf|pytorch|horovod|spark|volcano|deepspeed|ray)job")
 _BY_SHORT = {flag.short: name for name, flag in FLAGS.items() if flag.short}
 # What pflag reads as a boolean: strconv.ParseBool.
 _YES = frozenset({"1", "t", "T", "TRUE", "true", "True"})
@@ -171,7 +189,7 @@ def read(words: list[str], takes_word: Mapping[str, bool]) -> ArenaLine:
 
 def _option(line: ArenaLine, word: str, rest: deque[str], takes_word: Mapping[str, bool]) -> None:
     option, value = _parted(word)
-    flag = FLAGS.get(option)
+    flag = FLAGS.get(option) or MPIJOB_FLAGS.get(option)
     if option in _NAMED:
         _named(line, option, value, rest)
     elif flag is None:
@@ -216,7 +234,7 @@ def _switch(line: ArenaLine, option: str, value: str | None, rest: deque[str], f
     if flag.instead:
         line.refused[option] = flag.instead
     elif value is None or value in _YES:
-        line.words.append(flag.ours or option)
+        line.words += [] if flag.is_given else [flag.ours or option]
     else:
         line.refused[option] = f"{value} is neither true nor false"
 
@@ -233,6 +251,21 @@ def _named(line: ArenaLine, option: str, value: str | None, rest: deque[str]) ->
         line.words.append(f"{option}={value}")
 
 
+# What may stand beside -f FILE; every other option describes a job.
+_BESIDE_A_FILE = frozenset(
+    {"filename", "dry_run", "server_dry_run", "wait", "timeout", "look", "logs", "output"}
+    | {"namespace", "kubeconfig", "context"}
+)
+# What describes a job at least, by the name of the parameter.
+_NEEDED = {"name": "--name", "image": "--image", "command": "the command"}
+# The forms of --dry-run that kubectl has.
+_DRY_RUNS = {
+    "--dry-run=client": ["--dry-run"],
+    "--dry-run=server": ["--server-dry-run"],
+    "--dry-run=none": list[str](),
+}
+
+
 class SubmitCommand(CheckedCommand):
     """`submit`, which takes the words of a line for Arena."""
 
@@ -246,8 +279,56 @@ class SubmitCommand(CheckedCommand):
             for param in self.params
             for option in (*param.opts, *param.secondary_opts)
         }
-        line = read(args, takes_word)
+        line = read(_with_dry_run(_without_kind(ctx, args)), takes_word)
         if line.refused and not ctx.resilient_parsing:
             says = (f"{option}: {instead}" for option, instead in line.refused.items())
             ctx.fail("\n".join(says))
-        return super().parse_args(ctx, line.words)
+        rest = super().parse_args(ctx, line.words)
+        if not ctx.resilient_parsing:
+            _refuse_halves(ctx)
+        return rest
+
+
+def _without_kind(ctx: Any, args: list[str]) -> list[str]:
+    """Return the words behind the kind of a job, which Arena wants and which is one here.
+
+    Raises click's UsageError for kinds that are no MPIJobs.
+    """
+    first = args[0] if args else ""
+    if _OTHER_KINDS.fullmatch(first):
+        ctx.fail(f"{first} is no MPIJob: `arena submit {first}` stays with Arena")
+    return args[1:] if first in KINDS else args
+
+
+def _with_dry_run(args: list[str]) -> list[str]:
+    """Return the words with the switches that stand for kubectl's values of --dry-run."""
+    end = args.index("--") if "--" in args else len(args)
+    words = [word for given in args[:end] for word in _DRY_RUNS.get(given, [given])]
+    return [*words, *args[end:]]
+
+
+def _refuse_files(ctx: Any, files: Sequence[str]) -> None:
+    """Raise click's UsageError for more than one file."""
+    if len(files) > 1:
+        all_files = " ".join(f"-f {file}" for file in files)
+        ctx.fail(
+            f"submit creates one job, and there are {len(files)} files: `kubectl create "
+            f"{all_files}` creates all that they have, elastic jobs too"
+        )
+
+
+def _refuse_halves(ctx: Any) -> None:
+    """Raise click's UsageError for a file beside options of a job, and for too few of them."""
+    given = {
+        name
+        for name in ctx.params
+        if getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE"
+    }
+    if files := ctx.params.get("filename"):
+        _refuse_files(ctx, files)
+        if more := sorted(given - _BESIDE_A_FILE):
+            words = ", ".join(_NEEDED.get(name, f"--{name.replace('_', '-')}") for name in more)
+            ctx.fail(f"-f FILE describes the whole job, so write {words} into the file")
+        return
+    if missing := [words for name, words in _NEEDED.items() if name not in given]:
+        ctx.fail(f"{', '.join(missing)} is missing; or give -f FILE")

@@ -12,7 +12,7 @@ import typer
 from mpijob_elastic.cli import work
 from mpijob_elastic.cli.target import Where, kubeconfig_file
 from mpijob_elastic.install.objects import ObjectChange, Outcome
-from mpijob_elastic.install.overlays import Overlay
+from mpijob_elastic.install.overlays import EVERYBODY, Overlay
 from mpijob_elastic.telemetry.terminal import say
 
 if TYPE_CHECKING:
@@ -31,17 +31,29 @@ def plan(
     namespaces: list[str] | None,
     *,
     template_labels: bool,
+    lease_readers: str | None = None,
 ) -> InstallPlan:
     """Return the plan for these options. Raises typer.BadParameter if they do not fit together."""
+    if lease_readers is not None and Overlay.USER_ROLES not in (overlays or ()):
+        raise typer.BadParameter("needs --overlay user-roles", param_hint="--lease-readers")
     try:
         return work.installer.InstallPlan(
             overlays=tuple(overlays or ()),
             image=image,
             jobs_namespaces=tuple(dict.fromkeys(namespaces or ())),
             template_labels=template_labels,
+            lease_readers=EVERYBODY if lease_readers is None else lease_readers,
         )
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--jobs-namespace") from None
+
+
+def removed_overlays(removed: list[Overlay] | None, plan: InstallPlan) -> tuple[Overlay, ...]:
+    """Return the overlays that may go. Raises typer.BadParameter if the plan has one of them."""
+    found = tuple(removed or ())
+    if both := set(found).intersection(plan.overlays):
+        raise typer.BadParameter(f"{min(both)} is given, too", param_hint="--remove-overlay")
+    return found
 
 
 @asynccontextmanager

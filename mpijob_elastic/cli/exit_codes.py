@@ -17,6 +17,9 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
+# What a proxy says while the API server is away, and the API server while it is busy.
+_NO_ANSWER = frozenset({502, 503, 504})
+
 HELP = (
     "Exit codes of all commands: 0 done; 1 refused or wrong; 2 wrong usage; 3 finished "
     "differently or partly; 4 unknown, or still going at the timeout; 130 Ctrl-C."
@@ -28,4 +31,8 @@ def of(error: Exception) -> Exit:
 
     Without an answer from the API server it is unknown what was done, so the code is NOT_KNOWN.
     """
-    return Exit.NOT_KNOWN if isinstance(error, NotInTime | errors.Unreachable) else Exit.REFUSED
+    if isinstance(error, NotInTime | errors.Unreachable):
+        return Exit.NOT_KNOWN
+    if isinstance(error, errors.ApiError) and error.status in _NO_ANSWER:
+        return Exit.NOT_KNOWN
+    return Exit.REFUSED

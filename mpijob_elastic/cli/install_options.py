@@ -7,17 +7,43 @@ from typing import Annotated
 
 import typer
 
-from mpijob_elastic.install.overlays import Overlay
+from mpijob_elastic.cli.options import TEMPLATE_LABELS
+from mpijob_elastic.install.overlays import EVERYBODY, Overlay
 
 Overlays = Annotated[
     list[Overlay] | None,
     typer.Option("--overlay", help="Variant of the installation; repeatable."),
+]
+Removed = Annotated[
+    list[Overlay] | None,
+    typer.Option(
+        "--remove-overlay",
+        help="Remove what this overlay brought, where somebody loses by it; repeatable.",
+    ),
 ]
 Managed = Annotated[
     list[str] | None,
     typer.Option(
         "--jobs-namespace",
         help="Manage the jobs of this namespace; repeatable. Default: the jobs of all namespaces.",
+    ),
+]
+KeptLabels = Annotated[
+    bool | None,
+    typer.Option(
+        "--template-labels/--no-template-labels",
+        help=f"{TEMPLATE_LABELS} Default: put them back.",
+    ),
+]
+LeaseReaders = Annotated[
+    str | None,
+    typer.Option(
+        "--lease-readers",
+        metavar="GROUP",
+        help=(
+            "With --overlay user-roles: the group of users who may see whether a controller runs; "
+            f'"" for nobody. Default: {EVERYBODY}.'
+        ),
     ),
 ]
 Scale = Annotated[

@@ -1,7 +1,8 @@
 """What was typed: errors of usage that name all unknown options, and values that are none."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args, get_origin
@@ -19,11 +20,55 @@ _MOST = 20
 _PYDANTIC = "Value error, "
 # A type checker compares it with nothing.
 _LITERAL: Any = Literal
-_FOLLOW = "`mpijob-elastic watch JOB` follows a job"
-# What does the same as an option of kubectl, by the name of our command and the option.
+_KUBECTL = "`kubectl get mpijobs {}` does that"
+_TYPE = "leave it out: all jobs here are MPIJobs"
+_LINES = "the log has the lines of all ranks: type --worker N for those of one worker"
+_PLACE = "type the worker without an option: `mpijob-elastic attach JOB 2`"
+_NAME = "type the job's name without an option"
+#: The kinds of jobs behind a command of Arena, with their short names.
+KINDS = frozenset({"etjob", "et", "mpijob", "mpi", "mj"})
+# How click begins to say that a command takes fewer words.
+_TOO_MANY = "Got unexpected extra argument"
+# What does the same as an option of kubectl or Arena, by the name of our command and the option.
 _INSTEAD = {
-    (command, option): _FOLLOW for command in ("get", "list") for option in ("-w", "--watch")
+    **{
+        ("get", option): _KUBECTL.format(option)
+        for option in ("--field-selector", "--show-labels", "--show-managed-fields")
+    },
+    **{
+        (command, option): _TYPE
+        for command in ("get", "delete", "logs", "attach", "top")
+        for option in ("--type", "-T")
+    },
+    **{(command, "--allNamespaces"): "type --all-namespaces" for command in ("get", "top")},
+    **{("get", option): "type `mpijob-elastic events JOB`" for option in ("--events", "-e")},
+    **{
+        ("get", option): "`mpijob-elastic top JOB` shows how busy GPUs are"
+        for option in ("--gpus", "-g")
+    },
+    **{("logs", option): _LINES for option in ("--instance", "-i", "--container", "-c")},
+    **{("logs", "-t"): "type --tail"},
+    **{("attach", option): _PLACE for option in ("--instance", "-i", "--container", "-c")},
+    **{
+        ("top", option): "`mpijob-elastic top JOB` has a row for each pod"
+        for option in ("--instance", "-i")
+    },
+    **{("top", option): "type `watch mpijob-elastic top`" for option in ("--refresh", "-r")},
+    **{(command, "--name"): _NAME for command in ("scaleout", "scalein")},
+    **{
+        (command, "--retry"): "leave it out: the controller tries again by itself"
+        for command in ("scaleout", "scalein")
+    },
+    ("delete", "--all"): "`mpijob-elastic prune` deletes all finished jobs",
+    ("events", "--for"): "type the job's name without an option",
 }
+# Options that kubectl takes before the command, too; each has a value.
+_GLOBALS = frozenset({"-n", "--namespace", "--context", "--kubeconfig"})
+# The values of a switch, as kubectl reads them: --wait=false.
+_TRUE = "true"
+_BOOLEANS = frozenset({_TRUE, "false"})
+# An option of one letter whose value stands behind an equals sign, as kubectl reads it: -n=ml.
+_EQUATED = re.compile(r"(-[A-Za-z])=(.*)", re.DOTALL)
 
 
 class CheckedCommand(TyperCommand):
@@ -35,11 +80,12 @@ class CheckedCommand(TyperCommand):
 
     def parse_args(self, ctx: "Context", args: list[str]) -> list[str]:
         """Parse the words behind the command. Raises typer.TyperException."""
+        args = self._parted(args)
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
         try:
             self._refuse_options_as_values(ctx, args)
-            return super().parse_args(ctx, args)
+            return super().parse_args(ctx, self.arranged(ctx, list(args)))
         except typer.TyperException as error:
             error.message = error.message.removeprefix(_PYDANTIC)
             if getattr(error, "ctx", ctx) is None:
@@ -48,10 +94,32 @@ class CheckedCommand(TyperCommand):
             if len(unknown) > 1:
                 error.message = f"No such options: {', '.join(unknown)}"
                 error.possibilities = None  # type: ignore[attr-defined]
-            hints = (_INSTEAD.get((ctx.info_name or "", option)) for option in unknown)
-            if hint := next(filter(None, hints), None):
+            name = "get" if ctx.info_name == "list" else ctx.info_name or ""
+            hints = (_INSTEAD.get((name, option)) for option in unknown)
+            if hint := next(filter(None, hints), _of_kind(error, args)):
                 error.message = f"{error.message}; {hint}"
+                error.possibilities = None  # type: ignore[attr-defined]
             raise
+
+    def arranged(self, ctx: "Context", args: list[str]) -> list[str]:  # noqa: ARG002
+        """Return the words as click is to read them. Raises typer.TyperException."""
+        return args
+
+    def _parted(self, args: Sequence[str]) -> list[str]:
+        """Return the words in the forms that click reads; what stands behind `--` stays."""
+        values = {option for one in self.params if not _is_switch(one) for option in one.opts}
+        switches = {option: one for one in self.params if _is_switch(one) for option in one.opts}
+        end = args.index("--") if "--" in args else len(args)
+        parted = list[str]()
+        for word in args[:end]:
+            name, _, value = word.partition("=")
+            if (found := _EQUATED.fullmatch(word)) and name in values:
+                parted += found.groups()
+            elif name in switches and value in _BOOLEANS:
+                parted += _switched(name, switches[name], is_on=value == _TRUE)
+            else:
+                parted.append(word)
+        return [*parted, *args[end:]]
 
     def _refuse_options_as_values(self, ctx: "Context", args: Sequence[str]) -> None:
         """Refuse `--gang --queue q`, where the parser takes the name of an option as a value."""
@@ -145,6 +213,31 @@ def _readable_file(value: Any) -> Path | None:
     return Path(value) if is_file and os.access(value, os.R_OK) else None
 
 
+def _switched(name: str, switch: "Parameter", *, is_on: bool) -> list[str]:
+    """Return the word for a switch that is on or off; no word for one that cannot be turned off."""
+    if is_on:
+        return [name]
+    return list(switch.secondary_opts[:1])
+
+
+def globals_behind(args: Sequence[str], groups: Collection[str]) -> list[str]:
+    """Return a line with the options that stand before the command behind it, as kubectl has them.
+
+    groups: commands that have commands of their own.
+    """
+    at = 0
+    while at < len(args) and args[at].partition("=")[0] in _GLOBALS:
+        at += 1 if "=" in args[at] else 2
+    given, rest = args[:at], args[at:]
+    depth = 2 if rest and rest[0] in groups else 1
+    return [*rest[:depth], *given, *rest[depth:]]
+
+
+def _is_switch(parameter: "Parameter") -> bool:
+    """Tell whether no value follows an option."""
+    return bool(getattr(parameter, "is_flag", False))
+
+
 def _is_unknown(error: typer.TyperException) -> bool:
     """Tell whether the parser met an option that it does not know: only then it proposes others."""
     return hasattr(error, "possibilities")
@@ -162,6 +255,14 @@ def _place(option: str, words: Sequence[str]) -> int | None:
         if not is_long and word.startswith("-") and option[1:] in word:
             return at
     return None
+
+
+def _of_kind(error: typer.TyperException, args: Sequence[str]) -> str:
+    """Return what to do with a kind of jobs among too many words; "" without one."""
+    if not error.message.startswith(_TOO_MANY):
+        return ""
+    kind = next((word for word in args if word in {*KINDS, "job"}), "")
+    return f'leave out "{kind}": all jobs here are MPIJobs' if kind else ""
 
 
 def _texts(value: object) -> Iterable[str]:

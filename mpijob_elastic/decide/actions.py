@@ -36,6 +36,8 @@ class Note:
     next_step: str = ""
     #: Words that may change at any moment; only `explain` shows them.
     detail: str = ""
+    #: The message with what may change at any moment; only `explain` shows it, instead.
+    exact: str = ""
     #: The webhook reads the note when the operator makes the next pod.
     shapes_pods: bool = False
 
@@ -45,9 +47,11 @@ class Note:
         return f"{self.reason}: {self.message}"
 
 
-def normal(reason: str, message: str, *, next_step: str = "", detail: str = "") -> Note:
+def normal(
+    reason: str, message: str, *, next_step: str = "", detail: str = "", exact: str = ""
+) -> Note:
     """Return a note on something that happens as it should."""
-    return Note(reason=reason, message=message, next_step=next_step, detail=detail)
+    return Note(reason=reason, message=message, next_step=next_step, detail=detail, exact=exact)
 
 
 def warning(reason: str, message: str, *, next_step: str = "", detail: str = "") -> Note:

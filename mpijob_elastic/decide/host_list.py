@@ -424,6 +424,13 @@ def _name_after(state: JobState, pod: str, *, is_lost: bool) -> Host | None:
     return last
 
 
+def assumed_role(view: JobView) -> Role:
+    """Return the Role as the controller leaves it, for somebody who may not read it."""
+    bare = Role(metadata=view.facts.metadata, exec_rule=0)
+    grown = grow_role(view, bare)
+    return msgspec.structs.replace(bare, exec_names=grown.exec_names) if grown else bare
+
+
 def grow_role(view: JobView, role: Role) -> WriteRole | None:
     """Return the write that lets the launcher reach all workers that the job may get, or None."""
     if not view.elastic:

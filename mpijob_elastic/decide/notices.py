@@ -34,7 +34,6 @@ from mpijob_elastic.decide.step import NO_STEP, NOTHING_TOLD, Step, Told, first,
 from mpijob_elastic.decide.wishes import Suspend
 from mpijob_elastic.model import bounds, elastic_line, phrases
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.launch_command import ELASTIC_SH, MPIRUN, Launch
 from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.operator_types import NO_SIZE
 from mpijob_elastic.model.phrases import MOST_NAMED, listed
@@ -43,9 +42,6 @@ from mpijob_elastic.model.pod import NOT_STARTED, Launcher, Worker
 # A success within so many seconds after a change of the host list is suspicious: the ring forms
 # again within some seconds, or after a long step.
 SUSPICIOUS_WITHIN = 60.0
-# What a command is to be so that its launcher follows the size, for horovodrun and for mpirun.
-_HOROVODRUN = f"horovodrun --host-discovery-script {names.DISCOVER_HOSTS_PATH}"
-_ELASTIC = f"{names.ELASTIC_PATH} before mpirun, as in {elastic_line.field((), longest=200)}"
 # Seconds for which the end of a job is news; a controller that was away for longer says nothing.
 NEWS_FOR = 900.0
 # A wanted worker that is not Ready for so many seconds is worth a notice.
@@ -382,8 +378,8 @@ def _missed_too_often(state: JobState, launcher: Launcher) -> Iterable[Note]:
 def _without_discovery(view: JobView, launcher: Launcher) -> Note:
     adopt = names.adopt(view.name, view.namespace)
     first, step = "", adopt
-    if _lacks_script(view, launcher):
-        first = f"first give its command {_command_for(view.facts.launch)}; then "
+    if elastic_line.lacks_script(view, launcher):
+        first = f"first give its command {elastic_line.command_for(view.facts.launch)}; then "
         step = f"kubectl -n {view.namespace} edit mpijob {view.name}"
     return warning(
         "LauncherWithoutDiscovery",
@@ -395,29 +391,6 @@ def _without_discovery(view: JobView, launcher: Launcher) -> Note:
         "you delete yourself are not made again",
         next_step=step,
     )
-
-
-def _lacks_script(view: JobView, launcher: Launcher) -> bool:
-    """Tell whether a new launcher would be no more elastic: its command reads no host list.
-
-    Then only the annotation says that the job is elastic.
-    """
-    launch = view.facts.launch
-    if launch is None or not view.policy.enabled or launcher.facts.names_discovery:
-        return False
-    if launch.program in MPIRUN:
-        return True
-    if launch.program == ELASTIC_SH:
-        return not view.facts.names_elastic
-    if launch.discovery_script is not None:
-        return False
-    return launch.knows("discovery_script")
-
-
-def _command_for(launch: Launch | None) -> str:
-    """Return what makes that command follow the size of its job, in words."""
-    is_horovod = launch is None or launch.program not in (ELASTIC_SH, *MPIRUN)
-    return _HOROVODRUN if is_horovod else _ELASTIC
 
 
 def _size(view: JobView) -> Iterable[Note]:
@@ -458,8 +431,8 @@ def _kept(view: JobView) -> Iterable[Note]:
     remedy = f'remove its annotation {names.ENABLED}="false"'
     if view.policy.enabled is not False:
         remedy = (
-            f"give its launcher {_command_for(view.facts.launch)}. That takes a new launcher: edit "
-            "the job, then "
+            f"give its launcher {elastic_line.command_for(view.facts.launch)}. That takes a new "
+            "launcher: edit the job, then "
             f"type `{names.adopt(view.name, view.namespace)}` (training restarts from its "
             "last checkpoint)"
         )

@@ -38,7 +38,7 @@ def writes(state: JobState) -> list[DeletePlaceholder]:
     for pod in state.view.placeholders:
         why = _over(state, pod)
         if why and not pod.facts.deleting:
-            note = normal("Unparked", f"{pod.name} is being deleted: {why}")
+            note = normal("Unparked", f"the placeholder of {pod.name} goes: {why}")
             found.append(DeletePlaceholder(ref=pod.ref, note=note))
     return found
 

@@ -60,6 +60,8 @@ class Turn(NamedTuple):
     place: int | None = None
     #: The reason for the wait, in the queue's words.
     says: str = ""
+    #: The command that shows more; "" for none.
+    look: str = ""
 
 
 class QueueWords(NamedTuple):

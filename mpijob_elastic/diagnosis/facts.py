@@ -241,7 +241,7 @@ class Case:
     def noted(self, note: Note) -> Finding:
         """Return a notice of the controller as a finding."""
         cause = re.sub(r"(?<!^)(?=[A-Z])", "-", note.reason).lower()
-        said = f"{note.message}; {note.detail}" if note.detail else note.message
+        said = "; ".join(filter(None, (note.exact or note.message, note.detail)))
         step = note.next_step or self.on_job("describe")
         adopt = names.adopt(self.view.name, self.view.namespace)
         if not self.facts.installed:
@@ -261,6 +261,11 @@ class Case:
     def describe(self) -> str:
         """The command that describes the pod."""
         return self.kubectl("describe pod", self.name)
+
+    @property
+    def status(self) -> str:
+        """The command that says what is wrong with an installation; "" without an installation."""
+        return f"{names.PROGRAM} status -n {self.view.namespace}" if self.facts.installed else ""
 
     @property
     def controller_log(self) -> str:

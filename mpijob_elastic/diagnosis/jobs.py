@@ -6,17 +6,17 @@ from msgspec.structs import replace
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import config_map, handover, notices
-from mpijob_elastic.decide.shown import shown_of
+from mpijob_elastic.decide.shown import first_word, shown_of
 from mpijob_elastic.diagnosis import workers
 from mpijob_elastic.diagnosis.facts import Case, Finding, fine, waiting, wrong
 from mpijob_elastic.diagnosis.logged_ranks import Spawned, Stall, Stopped
-from mpijob_elastic.diagnosis.workers import OPERATOR
+from mpijob_elastic.diagnosis.workers import OPERATOR, SLOW
 from mpijob_elastic.model import budgets, phrases
 from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.model.pod import Launcher, LauncherPhase
 
-# The operator writes a job's status within a second (seconds).
-SLOW = 30.0
+# The cause of a job for which nobody carries out changes.
+NO_CONTROLLER = "no-controller"
 # horovodrun gives its children 5 s to end, and each of their children (seconds).
 STOPPING = 30.0
 # Seconds after a change of size in which the operator may still make a worker of the former size,
@@ -69,11 +69,10 @@ def findings(job: Case) -> Iterator[Finding]:
     """
     view, facts, notes = job.view, job.facts, list(notices.of_job(job.state))
     if facts.controller:
-        looks = f"kubectl -n {facts.home} get pods,leases"
         yield wrong(
-            "no-controller",
+            NO_CONTROLLER,
             f"{facts.controller}, so {job.name} keeps its present size",
-            next_step=looks if facts.installed else names.INSTALL,
+            next_step=job.status or names.INSTALL,
         )
     yield from map(job.noted, notes)
     if not view.facts.reported:
@@ -81,7 +80,7 @@ def findings(job: Case) -> Iterator[Finding]:
     yield from _former_size(job)
     if facts.webhook and facts.installed:
         said = f"{facts.webhook}, so a launcher created now gets no {names.KEY_DISCOVER_HOSTS}"
-        yield wrong("no-webhook", said, next_step=f"kubectl -n {facts.home} get pods,endpoints")
+        yield wrong("no-webhook", said, next_step=job.status)
     yield from _edited(job)
     if not (
         view.elastic or view.blind or any(note.reason == notices.NOT_ELASTIC for note in notes)
@@ -212,13 +211,12 @@ def _launcher(job: Case) -> Iterator[Finding]:
     elif launcher.phase is LauncherPhase.DELIVERING:
         yield _delivering(job, launcher)
     elif launcher.phase is LauncherPhase.WAITING and pod.held_back:
-        turns = filter(None, (one.turn(job.state) for one in shown_of(job.view)))
+        turns = [turn for one in shown_of(job.view) if (turn := one.turn(job.state))]
         # Else a notice says it.
         if not (job.state.wishes.suspend or any(turn.says for turn in turns)):
             why = job.state.wishes.held.get(name) or "ranks of the launcher before may still run"
-            yield waiting(
-                "launcher-held", f"{name} is held back: {why}", next_step=job.controller_log
-            )
+            step = first_word(turn.look for turn in turns) or job.controller_log
+            yield waiting("launcher-held", f"{name} is held back: {why}", next_step=step)
     elif launcher.phase is LauncherPhase.WAITING:
         if stuck := next(workers.startup(pod), None):
             yield replace(stuck.about(name), cause="launcher-stuck")

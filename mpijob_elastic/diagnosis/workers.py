@@ -39,6 +39,9 @@ _IMAGE = frozenset(
     | {"RegistryUnavailable", "SignatureValidationFailed"}
 )
 _CRASH = "CrashLoopBackOff"
+# Seconds. The operator creates the workers of a new size, and writes a job's status, within a
+# second or two.
+SLOW = 30.0
 # Seconds from a touch until a driver has started ranks: the kubelet takes 0.7 s, discovery 1 s; the
 # rest is a reserve.
 JOINING = 20.0
@@ -103,7 +106,7 @@ def unseen(case: Case) -> str:
     if not looks:
         return "only exec can show that, and --no-exec was given"
     if (look := looks.get(case.name)) is None:
-        return f"exec looked only into {len(looks)} other workers"
+        return _why_no_look(case)
     shows_none = not (look.processes or look.error or case.view.elastic)
     return (
         "exec shows no rank, and the launcher alone decides where ranks run"
@@ -112,10 +115,20 @@ def unseen(case: Case) -> str:
     )
 
 
+def _why_no_look(case: Case) -> str:
+    """Return the reason why exec did not look into a worker, although it looked into others."""
+    errors = {look.error for look in case.facts.looks.values()}
+    if len(errors) == 1 and "" not in errors:
+        return errors.pop()  # it would be the same here
+    return f"exec looked only into {len(case.facts.looks)} other workers"
+
+
 def _missing(case: Case) -> Finding:
     said = "does not exist: the operator has not created it"
     if warning := case.warned(case.view.name):
         return wrong("missing", f"{said}{warning}. {AGAIN}", next_step=case.on_job("describe"))
+    if case.state.now - max(case.facts.created_at, case.facts.resized_at) < SLOW:
+        return waiting("missing", "does not exist yet: the operator creates it")
     refusal = "If a quota or a policy refuses it, the notice WorkersRefused says so within a minute"
     said = f"{said}. {refusal}; else check that mpi-operator is running"
     return wrong("missing", said, next_step=OPERATOR)
@@ -232,9 +245,6 @@ def _unpublished(case: Case, pod: Worker) -> Finding:
             "waits: the job may have certain sizes only, and the next is not complete",
         )
     said = "is not in discover_hosts.sh yet"
-    if not case.facts.role_readable:
-        said += "; to see when it will be, you need the right to read Roles"
-        return waiting("not-published", said, next_step=case.controller_log)
     if case.name in step.hosts or step.wake_at is None:
         return _due(case, "not-published", f"{said}; the controller adds it next")
     why = "an earlier change to settle, or for more new workers"
@@ -257,7 +267,7 @@ def _no_launcher(case: Case) -> Iterator[Finding]:
 
 def _due(case: Case, cause: str, says: str) -> Finding:
     if case.facts.controller:
-        return wrong(cause, f"{says}, but {case.facts.controller}", next_step=case.controller_log)
+        return wrong(cause, f"{says}, but {case.facts.controller}", next_step=case.status)
     return waiting(cause, says)
 
 

@@ -2,28 +2,42 @@
 
 - examine the API server, and adapt the manifests (rendered from config/, overlays combined) to it;
 - check everything that can fail, before anything is changed;
-- apply rights, guards and workloads, and wait for the workloads;
+- apply rights, guards and workloads, wait for the workloads, and compare the version that they run;
 - apply the webhook configurations, last so that no missing webhook is called, and wait until they
   are trusted;
 - remove objects of other overlays.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from mpijob_elastic import __version__, names
-from mpijob_elastic.install import Refused, overlays, removal, rollout, server
+from mpijob_elastic.install import (
+    Refused,
+    optional_parts,
+    overlays,
+    pod_versions,
+    removal,
+    rollout,
+    server,
+)
 from mpijob_elastic.install.objects import Manifest, Say, identity, read
-from mpijob_elastic.install.overlays import Overlay
+from mpijob_elastic.install.optional_parts import TypedChoices
+from mpijob_elastic.install.overlays import EVERYBODY, Overlay
 from mpijob_elastic.install.server import HOOKS, OLDEST, OPTIONAL_KINDS, WORKLOADS, Applier, Server
+from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader, list_objects
-from mpijob_elastic.kube.resources import DEPLOYMENTS, MPI_JOBS, NAMESPACES
+from mpijob_elastic.kube.resources import (
+    DEPLOYMENTS,
+    MPI_JOBS,
+    MUTATING_WEBHOOKS,
+    NAMESPACES,
+    VALIDATING_WEBHOOKS,
+)
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.phrases import listed
 
 # Server-side apply needs patch, and create for an object that does not exist yet.
 APPLY_VERBS = ("get", "create", "patch")
-# Jobs in these namespaces are never managed.
-NOT_FOR_JOBS = frozenset({"kube-system", "kube-public", "kube-node-lease", names.NAMESPACE})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,12 +51,14 @@ class InstallPlan:
     jobs_namespaces: tuple[str, ...] = ()
     #: The webhook puts the labels of pod templates back.
     template_labels: bool = True
+    #: With the overlay user-roles: the group that reads the controllers' Lease; "" for nobody.
+    lease_readers: str = EVERYBODY
 
     def __post_init__(self) -> None:
         """Raise ValueError if the plan makes no sense."""
         if Overlay.SINGLE_NAMESPACE in self.overlays and not self.jobs_namespaces:
             raise ValueError("--overlay single-namespace needs the namespaces whose jobs to manage")
-        if never := NOT_FOR_JOBS.intersection(self.jobs_namespaces):
+        if never := names.NOT_FOR_JOBS.intersection(self.jobs_namespaces):
             raise ValueError(f"jobs in {min(never)} are never managed; name another namespace")
 
     def manifests(self) -> list[Manifest]:
@@ -53,6 +69,8 @@ class InstallPlan:
             manifests = overlays.with_image(manifests, self.image)
         if not self.template_labels:
             manifests = overlays.without_template_labels(manifests)
+        if Overlay.USER_ROLES in self.overlays:
+            manifests = overlays.with_lease_readers(manifests, self.lease_readers)
         if self.jobs_namespaces:
             manifests = overlays.for_jobs_in(manifests, self.jobs_namespaces)
         return sorted(manifests, key=lambda manifest: server.order(manifest["kind"]))
@@ -68,6 +86,8 @@ class InstallOptions:
     force: bool = False
     #: See `removal.check_coverage`.
     uncover: bool = False
+    #: What was typed, for a part that was chosen before and is not named now.
+    choices: TypedChoices = field(default_factory=TypedChoices)
     #: Wait for readiness.
     wait: bool = True
     #: Seconds to wait at most.
@@ -97,14 +117,48 @@ async def with_image(client: ApiReader, plan: InstallPlan) -> InstallPlan:
     return replace(plan, image=images.pop())
 
 
+_REGISTRATIONS = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
+_UNREGISTER = (
+    f"kubectl delete {','.join(one.kind.lower() for one in _REGISTRATIONS)} "
+    f"{names.WEBHOOK_CONFIGURATION}"
+)
+
+
+async def check_address(client: ApiReader) -> None:
+    """Raise `Refused` if the API server calls our webhook by a URL, so outside the cluster.
+
+    The API server refuses an address that is both a URL and a Service, but only after Deployments
+    were made beside the programs that run. An object that this account may not read is passed over:
+    `check` names all missing rights. Raises `errors.KubeError` otherwise.
+    """
+    for resource in _REGISTRATIONS:
+        try:
+            raw = await client.find(resource.path(name=names.WEBHOOK_CONFIGURATION))
+        except errors.Forbidden:
+            continue
+        hooks = (read(raw).get("webhooks") or ()) if raw else ()
+        urls = [hook["clientConfig"]["url"] for hook in hooks if hook["clientConfig"].get("url")]
+        if urls:
+            raise Refused(
+                f"{resource.kind} {names.WEBHOOK_CONFIGURATION} calls {urls[0]}, so webhook and "
+                "controller run outside the cluster, and a cluster has one installation. To keep "
+                "those, install nothing. To run them as Deployments instead, end those programs, "
+                f"type `{_UNREGISTER}`, and run this command again"
+            )
+
+
 async def install(
     client: ApiWriter, plan: InstallPlan, options: InstallOptions, *, say: Say
-) -> None:
-    """Install, and tell `say` of each object. Raises `Refused` and `errors.KubeError`."""
+) -> str:
+    """Install, and tell `say` of each object. Raises `Refused` and `errors.KubeError`.
+
+    Returns which pods run a version that is not known, as a sentence; "" if none does.
+    """
     plan = await with_image(client, plan)
     wanted = plan.manifests()
     found = await server.examine(client, [*wanted, *server.every_manifest()])
     stale = await check(client, found, plan, uncover=options.uncover)
+    await optional_parts.check_kept(client, stale, plan.overlays, options.choices)
     applier = Applier(client=client, server=found, dry_run=options.dry_run, force=options.force)
     waits = options.wait and not options.dry_run
     manifests = overlays.for_version(wanted, found.minor)
@@ -112,9 +166,11 @@ async def install(
     rest = [manifest for manifest in manifests if manifest["kind"] not in HOOKS]
     for manifest in rest:
         say(await applier.apply(manifest))
+    note = ""
     if waits:
         deployments = [identity(manifest) for manifest in rest if manifest["kind"] in WORKLOADS]
         await rollout.for_deployments(applier, deployments, seconds=options.timeout, say=say)
+        note = await pod_versions.compare(client, seconds=options.timeout, say=say)
     for manifest in hooks:
         say(await applier.apply(manifest))
     if waits:
@@ -122,6 +178,7 @@ async def install(
             applier, [identity(manifest) for manifest in hooks], seconds=options.timeout, say=say
         )
     await removal.delete(client, stale, say, dry_run=options.dry_run)
+    return note
 
 
 async def check(

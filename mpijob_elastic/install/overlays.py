@@ -25,6 +25,10 @@ ADMISSION_POLICIES_SINCE = 30
 # The Roles by which the webhook marks pods that are evicted. They are harmless only where a policy
 # limits what the webhook writes.
 RIGHTS_TO_EVICT = "mpijob-elastic-evictions"
+# The RoleBinding of the overlay user-roles by which a group reads the controllers' Lease, and the
+# group that it has without a choice: everybody whom the API server knows.
+LEASE_READERS = "mpijob-elastic-status"
+EVERYBODY = "system:authenticated"
 # The webhook's option for an installation that leaves the labels of pods as they are.
 LEAVES_LABELS = "--no-template-labels"
 
@@ -36,6 +40,7 @@ class Overlay(StrEnum):
     SINGLE_NAMESPACE = "single-namespace"
     PROMETHEUS = "prometheus"
     ET_OPERATOR = "et-operator"
+    USER_ROLES = "user-roles"
 
 
 # The files with differences, and the overlays that make them. With two overlays, some objects are
@@ -95,6 +100,18 @@ def without_template_labels(manifests: Iterable[Manifest]) -> list[Manifest]:
         if (manifest["kind"], manifest["metadata"]["name"]) == ("Deployment", names.WEBHOOK):
             [webhook] = manifest["spec"]["template"]["spec"]["containers"]
             webhook["args"].append(LEAVES_LABELS)
+    return changed
+
+
+def with_lease_readers(manifests: Iterable[Manifest], group: str) -> list[Manifest]:
+    """Return the manifests where this group reads the controllers' Lease; nobody does for ""."""
+    changed = []
+    for manifest in manifests:
+        if (manifest["kind"], manifest["metadata"]["name"]) != ("RoleBinding", LEASE_READERS):
+            changed.append(manifest)
+        elif group:
+            [subject] = manifest["subjects"]
+            changed.append({**manifest, "subjects": [{**subject, "name": group}]})
     return changed
 
 

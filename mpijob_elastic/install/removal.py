@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.decide.capability import Holding
-from mpijob_elastic.install import Refused, server
+from mpijob_elastic.install import Refused, gated_pods, server
 from mpijob_elastic.install.objects import ObjectChange, Outcome, Say
 from mpijob_elastic.install.server import Found
 from mpijob_elastic.kube import errors
@@ -31,7 +31,6 @@ from mpijob_elastic.observe import facts_pod as pod
 # The command that gives back the quota of jobs that have ended since.
 AGAIN = "`mpijob-elastic uninstall`"
 _BINDINGS = ("RoleBinding", "ClusterRoleBinding")
-_GATES = names.GATES | {names.GATE_PARKED}
 _ENDED = ("Succeeded", "Failed")
 
 
@@ -67,34 +66,6 @@ async def delete_each(client: ApiWriter, found: Iterable[Found], say: Say) -> li
     return refused
 
 
-async def held(client: ApiReader) -> list[ObjectMeta]:
-    """Return the pods that wait at a scheduling gate of ours."""
-    pods = await list_objects(client, PODS.path(), pod.decode, selector=names.POD_SELECTOR)
-    gates = ((one.metadata, (one.spec and one.spec.scheduling_gates) or ()) for one in pods)
-    return [metadata for metadata, mine in gates if any(gate.name in _GATES for gate in mine)]
-
-
-def check_none_waits(waiting: Iterable[ObjectMeta]) -> None:
-    """Raise `Refused` if pods wait at a scheduling gate of ours, which nobody else takes off."""
-    if found := named(waiting):
-        raise Refused(
-            f"pods wait at a scheduling gate of ours that nobody else takes off: {found}. Resume "
-            "their jobs, take the jobs out of their queues, remove the annotation of parked "
-            "workers, or delete the pods, and run this again"
-        )
-
-
-async def left_waiting(client: ApiReader) -> list[str]:
-    """Return, in words, the pods that have come to a gate since the last look, if there are any."""
-    found = named(await held(client))
-    why = f"pods came to a scheduling gate of ours that nobody takes off: {found}"
-    return (
-        [f"During the removal {why}. Delete them: mpi-operator makes them again without the gate."]
-        if found
-        else []
-    )
-
-
 def named(found: Iterable[ObjectMeta]) -> str:
     """Return the names of objects, as `a/train, b/train and 3 more`."""
     return listed(sorted(f"{meta.namespace}/{meta.name}" for meta in found))
@@ -119,14 +90,15 @@ async def check_coverage(
 
     if not going or not kept:
         return
-    waiting = [pod for pod in await held(client) if is_left(pod.namespace)]
+    waiting = [pod for pod in await gated_pods.read(client) if is_left(pod.namespace)]
     if uncover:
-        check_none_waits(waiting)
+        gated_pods.check_none(waiting)
         return
     jobs = [job for job in await server.metadata(client, MPI_JOBS.path()) if is_left(job.namespace)]
     where = "all other namespaces" if "" in going else f"namespace {listed(sorted(going))}"
     pods = (
-        f", and with pods that would wait at a gate of ours for ever: {named(waiting)}"
+        ", and with pods that would wait at a gate of ours for ever: "
+        f"{gated_pods.in_words(waiting)}"
         if waiting
         else ""
     )

@@ -47,6 +47,7 @@ OPTIONAL_KINDS = {
 DEFINITION = "CustomResourceDefinition"
 SELECTOR = f"app.kubernetes.io/name={names.PROGRAM}"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+RULES = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
 
 # A resource, the namespace ("" for none or all), a verb.
 Right = tuple[Resource, str, str]
@@ -102,13 +103,23 @@ async def examine(client: ApiReader, manifests: Iterable[Manifest]) -> Server:
 
     Raises `errors.KubeError`.
     """
-    version = msgspec.json.decode(await client.get("/version"), type=_Version)
+    version = await _version(client)
     wanted = sorted({identity(manifest).api_version for manifest in manifests})
     found = await asyncio.gather(*(resources(client, api_version) for api_version in wanted))
     served = {kind: resource for resources_of in found for kind, resource in resources_of.items()}
     # Some providers append a plus sign to the number.
     minor = int(re.sub(r"\D", "", version.minor) or 0)
     return Server(version=version.git, minor=minor, served=served)
+
+
+async def _version(client: ApiReader) -> _Version:
+    """Return the version. Raises `errors.Unreachable` if something else answers."""
+    try:
+        return msgspec.json.decode(await client.get("/version"), type=_Version)
+    except msgspec.DecodeError:
+        raise errors.Unreachable(
+            f"{client.host}/version: what answers is not an API server"
+        ) from None
 
 
 async def resources(client: ApiReader, api_version: str) -> dict[tuple[str, str], Resource]:
@@ -242,6 +253,20 @@ async def _allowed(client: ApiReader, right: Right, name: str) -> bool:
         "spec": {"resourceAttributes": asked},
     }
     return bool(read(await client.review(REVIEWS, body=review))["status"].get("allowed"))
+
+
+async def own_rules(client: ApiReader, namespace: str) -> tuple[list[dict[str, list[str]]], bool]:
+    """Return the rules of this account in a namespace, and whether they are all that it has.
+
+    Asking needs no right. Raises `errors.KubeError`.
+    """
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectRulesReview",
+        "spec": {"namespace": namespace},
+    }
+    status = read(await client.review(RULES, body=review))["status"]
+    return status.get("resourceRules") or [], not status.get("incomplete")
 
 
 def order(kind: str) -> int:

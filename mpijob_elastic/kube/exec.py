@@ -1,4 +1,4 @@
-"""Run a command in a container and wait for its end: `kubectl exec` without terminal and input.
+"""Run a command in a container and wait for its end: `kubectl exec` without input.
 
 The protocol uses a WebSocket. Each message is binary, its first byte a channel: 1 stdout, 2 stderr,
 3 a Status object at the end. v5 differs from v4 only in how a client ends its input, and we send
@@ -64,8 +64,43 @@ async def exec_in_pod(
     """
     query = [("container", container), ("stdout", "true"), ("stderr", "true")]
     query += [("command", word) for word in command]
-    path = PODS.path(namespace, pod, "exec")
     transcript = _Transcript(limit, tell)
+    await _run(client, (namespace, pod), query, timeout, transcript)
+    return transcript.result(f"exec in {namespace}/{pod}")
+
+
+async def exec_on_terminal(
+    client: ApiReader,
+    namespace: str,
+    pod: str,
+    *,
+    container: str,
+    command: list[str],
+    timeout: float,  # noqa: ASYNC109 - part of the contract, enforced below
+    tell: Tell,
+) -> ExecResult:
+    """Run `command` with a terminal in the pod on which nobody types, and return its exit code.
+
+    A program that reads from it waits for ever. All output is one stream, whose lines end as on a
+    terminal. See `exec_in_pod` for all else.
+    """
+    # A terminal has no second stream.
+    query = [("container", container), ("stdout", "true"), ("tty", "true")]
+    query += [("command", word) for word in command]
+    transcript = _Transcript(LIMIT, tell)
+    await _run(client, (namespace, pod), query, timeout, transcript)
+    return transcript.result(f"exec in {namespace}/{pod}")
+
+
+async def _run(
+    client: ApiReader,
+    place: tuple[str, str],
+    query: list[tuple[str, str]],
+    timeout: float,  # noqa: ASYNC109 - see exec_in_pod
+    transcript: _Transcript,
+) -> None:
+    """Take in all that a command says until its end; place: the namespace and the pod."""
+    path = PODS.path(*place, "exec")
     try:
         async with (
             asyncio.timeout(timeout),
@@ -78,9 +113,8 @@ async def exec_in_pod(
     except TimeoutError:
         if transcript.status is None:
             raise errors.Unreachable(
-                f"exec in {namespace}/{pod}: no result within {timeout} s"
+                f"exec in {'/'.join(place)}: no result within {timeout} s"
             ) from None
-    return transcript.result(f"exec in {namespace}/{pod}")
 
 
 class _Cause(msgspec.Struct):

@@ -10,7 +10,14 @@ import asyncio
 import errno
 import logging
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -35,6 +42,8 @@ DEFAULT_RETRY_AFTER = 1.0
 # with up to 500 objects in a page, 300 such objects took the controller above the limit of its
 # Deployment, at each start.
 PAGE = 50
+# The same for a command, whose memory has no limit and whose user waits for each page.
+LARGE_PAGE = 500
 # A header as the API server sends it: 299 - "text" (RFC 7234, section 5.5).
 _REFUSED = f"[Errno {errno.ECONNREFUSED}]"
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
@@ -279,29 +288,45 @@ async def list_objects(
     *,
     selector: str = "",
     query: Mapping[str, str] = MappingProxyType({}),
+    size: int = PAGE,
 ) -> list[T]:
     """Return every object at `path` that matches the label `selector` and `query`.
 
-    Raises as `ApiReader.get` does.
+    size: objects of a page. Raises as `ApiReader.get` does.
 
     An object that `read` refuses is logged and left out: its author must not stop the objects of
     others.
     """
     asked = {**query, "labelSelector": selector} if selector else query
-    found = []
-    async for page in pages(client, path, query=asked):
-        for raw in page.items or ():
-            try:
-                found.append(read(raw))
-            except Exception as error:  # noqa: BLE001 - whatever is wrong, it is wrong with this object alone
-                meta = await envelopes.read_identity(raw)
-                log.warning(
-                    "%s: left out %s/%s, which cannot be read: %s",
-                    path,
-                    meta.namespace,
-                    meta.name,
-                    error,
-                )
+    found = list[T]()
+    async for page in pages(client, path, query=asked, size=size):
+        found += await readable(path, page.items or (), read)
+    return found
+
+
+async def list_texts(client: ApiReader, path: str, *, size: int = PAGE) -> list[msgspec.Raw]:
+    """Return the text of every object at `path`, for several readers. See `list_objects`."""
+    found = list[msgspec.Raw]()
+    async for page in pages(client, path, query={}, size=size):
+        found += page.items or ()
+    return found
+
+
+async def readable(path: str, texts: Iterable[msgspec.Raw], read: Callable[[bytes], T]) -> list[T]:
+    """Return each object that `read` does not refuse; the others are logged with their `path`."""
+    found = list[T]()
+    for raw in texts:
+        try:
+            found.append(read(raw))
+        except Exception as error:  # noqa: BLE001 - whatever is wrong, it is wrong with this object alone
+            meta = await envelopes.read_identity(raw)
+            log.warning(
+                "%s: left out %s/%s, which cannot be read: %s",
+                path,
+                meta.namespace,
+                meta.name,
+                error,
+            )
     return found
 
 
@@ -316,6 +341,8 @@ async def _answer(
             answer = await response.read()
     if response.status >= 400:
         raise errors.from_response(response.status, answer, response.headers.get("Retry-After"))
+    if response.content_type == "text/html":
+        raise errors.Unreachable(f"{where}: a web page answers, and not an API server")
     for text in _WARNING.findall(", ".join(response.headers.getall("Warning", ()))):
         warn(re.sub(r"\\(.)", r"\1", text))
     return answer

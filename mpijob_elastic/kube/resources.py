@@ -46,6 +46,12 @@ NETWORK_POLICIES = Resource(
 )
 SERVICES = Resource(plural="services", kind="Service")
 ROLES = Resource(group="rbac.authorization.k8s.io", plural="roles", kind="Role")
+ROLE_BINDINGS = Resource(
+    group="rbac.authorization.k8s.io", plural="rolebindings", kind="RoleBinding"
+)
+CLUSTER_ROLES = Resource(
+    group="rbac.authorization.k8s.io", plural="clusterroles", kind="ClusterRole"
+)
 ENDPOINT_SLICES = Resource(group="discovery.k8s.io", plural="endpointslices", kind="EndpointSlice")
 LEASES = Resource(group="coordination.k8s.io", plural="leases", kind="Lease")
 MPI_JOBS = Resource(group="kubeflow.org", plural="mpijobs", kind="MPIJob")

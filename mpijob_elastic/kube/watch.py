@@ -103,6 +103,8 @@ class WatchCache(Generic[T]):
     field_selector: str | None = None
     clock: Callable[[], float] = time.monotonic
     times: WatchTimes = WatchTimes()
+    #: Whether `run` raises errors.Forbidden. A controller goes on, because a right may come.
+    ends_forbidden: bool = False
 
     def __post_init__(self) -> None:
         """Begin without any object."""
@@ -136,11 +138,12 @@ class WatchCache(Generic[T]):
         return self.clock() - self._alive
 
     async def run(self) -> Never:
-        """List and watch for ever; cancel to stop."""
-        failures = 0
+        """List and watch for ever; cancel to stop. See `ends_forbidden`."""
+        failures = refused = 0
         while True:
-            started = self.clock()
+            started, was_synced = self.clock(), self.synced.is_set()
             problem = await self._round()
+            refused = self._refused(problem, refused, was_synced=was_synced)
             healthy = self.clock() - started >= self.times.healthy
             failures = 0 if healthy else failures + 1
             delay = self._delay(failures, problem)
@@ -152,6 +155,18 @@ class WatchCache(Generic[T]):
                 delay,
             )
             await asyncio.sleep(delay)
+
+    def _refused(self, problem: Exception | None, before: int, *, was_synced: bool) -> int:
+        """Return how many rounds in a row were refused. See `ends_forbidden`.
+
+        A right may be away for a moment, as while a binding is made again: so after the first list
+        one refusal ends nothing.
+        """
+        if not isinstance(problem, errors.Forbidden):
+            return 0
+        if self.ends_forbidden and (before or not was_synced):
+            raise problem
+        return before + 1
 
     def _delay(self, failures: int, problem: Exception | None) -> float:
         asked = problem.retry_after if isinstance(problem, errors.ApiError) else None

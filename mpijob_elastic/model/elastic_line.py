@@ -10,7 +10,9 @@ from collections.abc import Sequence
 
 from mpijob_elastic import names
 from mpijob_elastic.model import mpirun_options
-from mpijob_elastic.model.launch_command import MPIRUN
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.launch_command import ELASTIC_SH, MPIRUN, Launch
+from mpijob_elastic.model.pod import Launcher
 
 RANKS, HOST_FILE = "{np}", "{hostfile}"
 MPIRUN_ON_ALL_HOSTS = ("mpirun", "-np", RANKS, "-machinefile", HOST_FILE)
@@ -69,3 +71,27 @@ def _field(shown: Sequence[str]) -> str:
 def _quoted(word: str) -> str:
     is_plain = _PLAIN.fullmatch(word) and word.lower() not in _NO_TEXTS
     return word if is_plain or word == _MORE else json.dumps(word)
+
+
+def lacks_script(view: JobView, launcher: Launcher) -> bool:
+    """Tell whether a new launcher would be no more elastic: its command reads no host list.
+
+    Then only the annotation says that the job is elastic.
+    """
+    launch = view.facts.launch
+    if launch is None or not view.policy.enabled or launcher.facts.names_discovery:
+        return False
+    if launch.program in MPIRUN:
+        return True
+    if launch.program == ELASTIC_SH:
+        return not view.facts.names_elastic
+    if launch.discovery_script is not None:
+        return False
+    return launch.knows("discovery_script")
+
+
+def command_for(launch: Launch | None) -> str:
+    """Return what makes that command follow the size of its job, in words."""
+    if launch is None or launch.program not in (ELASTIC_SH, *MPIRUN):
+        return f"horovodrun --host-discovery-script {names.DISCOVER_HOSTS_PATH}"
+    return f"{names.ELASTIC_PATH} before mpirun, as in {field((), longest=200)}"

@@ -125,6 +125,13 @@ def least_workers(policy: Policy, replicas: int, *, elastic: bool) -> int:
     return min(policy.min_replicas or replicas, replicas) if elastic else replicas
 
 
+#: What is wrong with the script of Arena's image.
+ARENA_SCRIPT = (
+    f"{names.ARENA_DISCOVER_HOSTS_PATH} of Arena's image prints another operator's list; write "
+    f"{names.DISCOVER_HOSTS_PATH}"
+)
+
+
 def names_discovery(texts: Iterable[str]) -> bool:
     """Return True if a text names discover_hosts.sh, horovodrun's option for it, or elastic.sh."""
     return any(mark in text for text in texts for mark in _DISCOVERY_MARKS)

@@ -4,7 +4,7 @@ The webhook works if it is registered and trusted, and a replica is ready. An ob
 that this user may not read counts as correct.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -17,6 +17,7 @@ from mpijob_elastic.kube.resources import (
     ENDPOINT_SLICES,
     MPI_JOBS,
     MUTATING_WEBHOOKS,
+    NAMESPACES,
 )
 
 Registration = Mapping[str, Any]
@@ -40,10 +41,12 @@ def home(registered: Registration | None) -> str:
 
     The default namespace if the registration does not show it.
     """
-    services = (
-        hook["clientConfig"].get("service") for hook in (registered or {}).get("webhooks", ())
-    )
+    services = (hook["clientConfig"].get("service") for hook in _hooks(registered))
     return next((str(service["namespace"]) for service in services if service), names.NAMESPACE)
+
+
+def _hooks(registered: Registration | None) -> Sequence[dict[str, Any]]:
+    return (registered or {}).get("webhooks") or ()
 
 
 async def trouble(client: ApiReader, registered: Registration | None) -> str:
@@ -58,9 +61,7 @@ async def trouble(client: ApiReader, registered: Registration | None) -> str:
             "the API server does not call the webhook of mpijob-elastic "
             "(no MutatingWebhookConfiguration)"
         )
-    config: dict[str, Any] = next(
-        (hook["clientConfig"] for hook in registered.get("webhooks", ())), {}
-    )
+    config: dict[str, Any] = next((hook["clientConfig"] for hook in _hooks(registered)), {})
     if not config.get("caBundle"):
         return "the API server cannot trust the webhook (caBundle is empty)"
     service = config.get("service")
@@ -81,6 +82,22 @@ async def _is_ready(client: ApiReader, namespace: str, service: str) -> bool:
     # An absent condition means ready.
     ends = [end for part in slices for end in part.get("endpoints") or ()]
     return any(end.get("conditions", {}).get("ready") is not False for end in ends)
+
+
+async def is_left_out(client: ApiReader, namespace: str, home: str) -> bool:
+    """Return True if the API server does not ask the webhook for objects of a namespace.
+
+    So it is for system namespaces, for that of the webhook itself (`home`), and for a namespace
+    with the label that opts out. False if the label cannot be read.
+    """
+    if namespace in {*names.NOT_FOR_JOBS, home}:
+        return True
+    try:
+        raw = await client.find(NAMESPACES.path(name=namespace))
+    except errors.KubeError:
+        return False
+    labels = _decode(raw)["metadata"].get("labels", {}) if raw else {}
+    return bool(labels.get(names.NAMESPACE_OPT_OUT) == "disabled")
 
 
 def keeps_selector(raw: bytes) -> bool:

@@ -23,3 +23,10 @@ def copy(line: bytes) -> None:
         say(line.decode(errors="replace").expandtabs())
     else:
         typer.echo(line)
+
+
+def put(text: str) -> None:
+    """Print a text as it is, without a line break behind it; on a terminal as `say` shows lines."""
+    if sys.stdout.isatty():
+        text = "\n".join(printable(line.expandtabs()) for line in text.split("\n"))
+    typer.echo(text, nl=False)

@@ -81,6 +81,7 @@ interface JobReport {
   context: string;
   progress: ProgressReport | null;
   goodput: GoodputReport | null;
+  maxNpWorkers: number | null;
 }
 
 interface Finding {
@@ -128,6 +129,12 @@ interface TrainingReport {
   goodput: GoodputReport | null;
 }
 
+// What tells a job from another of its name, and from itself before a write.
+interface JobIdentity {
+  uid: string;
+  resourceVersion: string;
+}
+
 // A row of the page of all jobs: what the server sends, and its element.
 interface JobRow {
   report: JobReport;
@@ -138,7 +145,7 @@ interface JobRow {
   changed: boolean;
 }
 
-// Sizes from a time on; nothing but the time where they are unknown.
+// Sizes from a time on: without `ready` the page has not seen them, without `desired` nobody knows them.
 interface SizesPart {
   from: number;
   desired?: number | null;
@@ -166,6 +173,61 @@ interface LanePart {
 // The same until a time.
 interface LaneSpan extends LanePart {
   to: number;
+}
+
+interface SizesSpan extends SizesPart {
+  to: number;
+}
+
+interface SizeMark {
+  at: number;
+  words: string;
+}
+
+// The time that is shown, in milliseconds since the epoch. wide: its pixels.
+interface TimeAxis {
+  start: number;
+  now: number;
+  minutes: number;
+  wide: number;
+  x: (time: number) => number;
+}
+
+// Workers in one state on one node. key: of both.
+interface WorkersFold {
+  key: string;
+  names: string[];
+  of: string;
+  node: string;
+}
+
+// A change of the size. setsSize: false if it is a loss, which leaves the size that is asked for.
+interface SizeChange {
+  when: string;
+  from: number;
+  to: number;
+  setsSize: boolean;
+}
+
+// A change of the size that the history knows.
+interface HistoryChange extends SizeChange {
+  cause: string;
+  by: string;
+  listedAfter: number | null;
+  trainedAfter: number | null;
+  secondsLost: number | null;
+  stepsRepeated: number | null;
+  ranksCut: number;
+  note: string;
+}
+
+// The last lines of a launcher, and those of its container before a restart; all is empty while there is no launcher.
+interface LogReport {
+  pod: string;
+  uid: string;
+  lines: string[];
+  before: string[];
+  error?: string;
 }
 
 // Where a stream stands: live, or in words why not, and when it is opened again (milliseconds since the epoch).

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from lab.cluster import Cluster
+from lab.kueue import RELEASE
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE, WORKLOADS
 from mpijob_elastic.kube import errors
@@ -21,7 +22,7 @@ from mpijob_elastic.kube.resources import CONFIG_MAPS
 from mpijob_elastic.kube.writer import MERGE_PATCH
 from tests.campaign.neighbour import PATIENCE, PATIENT, Neighbour, Object, small
 from tests.campaign.part import say
-from tests.lab.definitions import KUEUE, served
+from tests.lab.definitions import served
 from tests.lab.waiting import seen
 
 LABELS, CONFIGS, FILL, WAITING = (
@@ -46,7 +47,7 @@ TOO_MANY_GPUS = 20_000
 @contextmanager
 def kueue_served(cluster: Cluster) -> Iterator[None]:
     """Serve Kueue's kinds; the neighbour says what Kueue would."""
-    with TemporaryDirectory() as directory, served(cluster, KUEUE, Path(directory)):
+    with TemporaryDirectory() as directory, served(cluster, RELEASE, Path(directory)):
         yield
 
 

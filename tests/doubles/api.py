@@ -30,6 +30,8 @@ from typing import Any, Self
 import jsonpatch
 from aiohttp import web
 
+from mpijob_elastic import names
+from mpijob_elastic.install import webhook_call
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import JSON
 from mpijob_elastic.kube.writer import JSON_PATCH
@@ -42,6 +44,7 @@ Text = bytes | Callable[[], bytes]
 # A text that is sent as lists in one another, too deep for a JSON module to write.
 DEEP = "DEEP"
 _DEEP = b"[" * 9_000 + b"]" * 9_000
+_MARKED = {"metadata": {"annotations": {names.PUT_BACK: "true"}}}
 # The real server compresses what is larger.
 _COMPRESSED_FROM = 128 * 1024
 
@@ -88,7 +91,8 @@ class TinyApi:
     takes effect; may answer in the place of the store, or raise an `errors.ApiError`. warnings:
     sent with the answers to writes. selects: lists keep to their selectors. page: the most objects
     of a page whatever the client asks for. streams: serves the paths that end so (exec, for
-    example) over HTTP.
+    example) over HTTP. webhook: one of ours refuses the bad job by which a command asks for it.
+    webhook_changes: one of ours annotates the job by which a command asks for that; None: as `webhook`.
     """
 
     def __init__(
@@ -100,6 +104,8 @@ class TinyApi:
         self.allows: Callable[[Object], bool] = lambda _: True
         self.hook: Callable[[Sent], object | None] = lambda _: None
         self.warnings: list[str] = []
+        self.webhook = True
+        self.webhook_changes: bool | None = None
         self.streams: dict[str, Callable[[web.Request], Any]] = {}
         self.revision = 100
         self._selects, self._page = selects, page
@@ -220,9 +226,20 @@ class TinyApi:
     def _post(self, sent: Sent) -> bytes:
         if sent.path.endswith("accessreviews"):
             return _json({"status": {"allowed": self.allows(sent.body["spec"])}})
-        path = f"{sent.path}/{sent.body['metadata']['name']}"
+        name = sent.body["metadata"]["name"]
+        if name == webhook_call.NAME and "annotations" not in sent.body["metadata"]:
+            changes = self.webhook if self.webhook_changes is None else self.webhook_changes
+            return _json(merged(sent.body, _MARKED) if changes else sent.body)
+        if name == webhook_call.NAME and self.webhook:
+            webhook = f"mpijobs.webhook.{names.PROGRAM}"
+            raise refused(
+                400, "BadRequest", f'admission webhook "{webhook}" denied the request: no'
+            )
+        path = f"{sent.path}/{name}"
         if path in self.objects:
             raise refused(409, "AlreadyExists", path)
+        if name == webhook_call.NAME:
+            return _json(sent.body)  # a dry run
         self.writes.append((sent.method, path))
         return _json(self.put(path, sent.body))
 

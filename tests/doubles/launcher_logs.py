@@ -35,7 +35,7 @@ class Launcher:
     """See the module. away: no request is answered. cut: streams break, or end as if all was said (`ends`).
 
     refused: raised by requests for logs. pending: the pod is there and its container has not
-    started.
+    started. workers: the size of the job; None for a job that does not say it.
     """
 
     def __init__(self) -> None:
@@ -43,6 +43,7 @@ class Launcher:
         self.containers: list[Container] = [Container()]
         self.finished = self.away = self.gone = self.pending = self.deleted = False
         self.phase = "Running"
+        self.workers: int | None = None
         self.refused: errors.ApiError | None = None
         self.queries: list[Mapping[str, str]] = []
         self._cuts = 0
@@ -103,10 +104,13 @@ class Launcher:
         if path.endswith(JOB) and not self.deleted:
             kinds = ["Created", "Running", *(["Succeeded"] if self.finished else [])]
             conditions = [{"type": kind, "status": "True"} for kind in kinds]
-            return {
+            job: Object = {
                 "metadata": {"name": "train", "namespace": "n", "uid": "j"},
                 "status": {"conditions": conditions},
             }
+            if self.workers is not None:
+                job["spec"] = {"mpiReplicaSpecs": {"Worker": {"replicas": self.workers}}}
+            return job
         if path.endswith(LAUNCHER) and not self.gone:
             return self._pod()
         if path.endswith("/mpijobs"):

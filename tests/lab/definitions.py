@@ -1,29 +1,17 @@
 """Definitions of other projects: out of their Go modules, or such that take anything."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from lab.cluster import Cluster
+from lab.definitions import Release, define, source
 from lab.errors import LabError
 from lab.golang import download
 from mpijob_elastic.kube.resources import Resource
-from tests.lab.upgrades import established
-
-
-@dataclass(frozen=True, kw_only=True)
-class Release:
-    """A release: its module with the version, the module's checksum, and the files of the definitions."""
-
-    module: str
-    checksum: str
-    files: Sequence[str]
-
 
 _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
@@ -101,28 +89,6 @@ KOORDINATOR = Release(
         )
     ],
 )
-# The release that lab/binaries/kueue builds. All programs use the version that is stored, so
-# nothing converts.
-KUEUE = Release(
-    module="sigs.k8s.io/kueue@v0.19.2",
-    checksum="h1:mPNzr37u0nwI7ikST5QQl5gg6EgtYOAvC9ZbTgywdN8=",
-    files=[
-        f"config/components/crd/bases/kueue.x-k8s.io_{kind}.yaml"
-        for kind in (
-            "admissionchecks",
-            "clusterqueues",
-            "cohorts",
-            "localqueues",
-            "multikueueclusters",
-            "multikueueconfigs",
-            "provisioningrequestconfigs",
-            "resourceflavors",
-            "topologies",
-            "workloadpriorityclasses",
-            "workloads",
-        )
-    ],
-)
 # The release that lab/binaries/karmada builds.
 KARMADA = Release(
     module="github.com/karmada-io/karmada@v1.16.0",
@@ -154,18 +120,14 @@ def served(cluster: Cluster, release: Release, directory: Path) -> Iterator[Path
     module may claim.
     """
     try:
-        found = download(release.module, directory=directory)
+        download(release.module, directory=directory)
     except LabError as error:
         pytest.skip(f"the definitions of {release.module} cannot be had: {error}")
-    assert found["Sum"] == release.checksum
-    source = Path(found["Dir"])
+    folder = source(release, directory=directory)
+    define(cluster, release, folder)
+    yield folder
     for name in release.files:
-        file = source / name
-        cluster.kubectl("apply", "--server-side", "-f", str(file))
-        established(cluster, f"crd/{yaml.safe_load(file.read_text())['metadata']['name']}")
-    yield source
-    for name in release.files:
-        cluster.kubectl("delete", "-f", str(source / name))
+        cluster.kubectl("delete", "-f", str(folder / name))
 
 
 def definition(kind: Resource, *, status: bool = False) -> dict[str, Any]:

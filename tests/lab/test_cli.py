@@ -90,21 +90,23 @@ async def test_kubectl_finds_it_as_a_plugin_and_its_context_chooses_the_namespac
     assert json.loads(printed)["namespace"] == train.namespace
 
 
-async def test_without_the_right_to_read_roles_all_but_the_plan_is_shown(
+async def test_without_the_right_to_read_roles_all_but_that_role_is_shown(
     cluster: Cluster, train: Job
 ) -> None:
     kubeconfig = readers_kubeconfig(cluster, train.namespace, *NEEDED)
     done = ours(kubeconfig, "get", "train")
     assert done.returncode == 0
     assert "published 2" in done.stdout
-    assert "unknown: you lack the right to read the launcher's Role" in done.stdout
+    assert "EXEC is not known: you lack the right to read the launcher's Role" in done.stdout
+    assert "The controller does next:\n  nothing: " in done.stdout
 
 
 async def test_what_may_not_be_read_is_said_in_one_line(cluster: Cluster, train: Job) -> None:
     done = ours(readers_kubeconfig(cluster, train.namespace, "pods"), "get")
     assert (done.returncode, done.stdout) == (1, "")
     assert len(done.stderr.splitlines()) == 1
-    assert 'cannot list resource "mpijobs"' in done.stderr
+    lacks = f"your account may not list mpijobs.kubeflow.org in namespace {train.namespace}"
+    assert done.stderr.startswith(f"mpijob-elastic: {lacks}; the ClusterRole mpijob-elastic-view ")
 
 
 def headline(done: subprocess.CompletedProcess[str]) -> str:

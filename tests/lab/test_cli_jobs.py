@@ -55,7 +55,8 @@ async def test_a_day_from_submit_to_delete(user: Typed, job: Job) -> None:
     )
     await job.settled(2)
     assert await user.refused(*IMAGE, "--", "true") == (
-        f"there is an MPIJob {job.namespace}/train: choose another --name, or `mpijob-elastic delete {here}`"
+        f"there is an MPIJob {job.namespace}/train: `mpijob-elastic watch {here}` shows it. Choose "
+        f"another name, or, to end that job, `mpijob-elastic delete {here}`"
     )
     code, printed = await user.run("suspend", "train")
     said = "train is being suspended: its workers drain, and training ends until it is resumed"

@@ -26,7 +26,7 @@ def user(cluster: Cluster, job: Job) -> Typed:
 @pytest.fixture
 def late_events(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let commands wait longer for an Event of what they saw."""
-    monkeypatch.setattr("mpijob_elastic.cli.jobs.write_change._TOLD_WITHIN", 10.0)
+    monkeypatch.setattr("mpijob_elastic.cli.jobs.write_change._EVENT_WITHIN", 10.0)
 
 
 async def test_workers_are_added_and_removed_with_each_step_as_a_line(
@@ -222,7 +222,8 @@ async def test_who_may_not_is_told_so_and_nothing_happens(
         readers_kubeconfig(cluster, job.namespace, "mpijobs.kubeflow.org", "pods", "configmaps"),
         job.namespace,
     )
-    assert 'cannot patch resource "mpijobs"' in await reader.refused("scaleout", "train")
+    lacks = f"your account may not patch mpijobs.kubeflow.org in namespace {job.namespace}"
+    assert (await reader.refused("scaleout", "train")).startswith(lacks)
     assert "plain is not elastic, so it runs as it is to its end" in await reader.refused(
         "scaleout", "plain"
     )
@@ -327,3 +328,24 @@ async def test_a_script_runs_in_the_launcher_before_workers_leave_and_once_all_a
     assert "; --script needs a launcher that runs" in await user.refused(
         "scalein", "train", "--script=true"
     )
+
+
+@pytest.mark.thorough
+@pytest.mark.usefixtures("late_events")
+async def test_a_rank_that_is_cut_while_another_job_is_waited_for_is_told(
+    user: Typed, job: Job, client: ApiWriter, cluster: Cluster
+) -> None:
+    if not cluster.exec_offered:
+        pytest.skip("PID namespaces cannot be had here")
+    slow = Job(client=client, namespace=job.namespace, name="slow")
+    for one, drain in ((job, "3s"), (slow, "12s")):
+        timeout = {"mpijob-elastic/drain-timeout": drain}
+        await one.create(replicas=2, annotations={**BOUNDS, **timeout})
+    for one in (job, slow):
+        await one.settled(2)
+        start_rank(cluster, one, f"{one.name}-worker-1")
+    code, printed = await user.run("scale", "slow", "train", "--replicas=1", "--no-exec")
+    for name, drain in (("slow", "12s"), ("train", "3s")):
+        over = f"{name}-worker-1 is being deleted: its drain-timeout of {drain} is over"
+        assert over in printed
+    assert code == 3, printed

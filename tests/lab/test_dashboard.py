@@ -133,9 +133,7 @@ async def test_a_job_is_scaled_suspended_and_resumed_by_its_buttons(
 
         await number.fill("9")
         await page.keyboard.press("Enter")
-        await expect(said).to_contain_text(
-            "9 is above metadata.annotations[mpijob-elastic/max-replicas] (4)"
-        )
+        assert await number.evaluate("field => field.validity.rangeOverflow")
         await expect(dialog).to_be_hidden()
 
         await number.fill("3")
@@ -167,4 +165,9 @@ async def test_a_reader_sees_the_job_and_no_button(
     async with running as (_, link), opened(link) as page:
         await expect(page.locator(".facts")).to_contain_text("2 asked for")
         await expect(page.locator("#live")).to_have_text("Live")
+        heading = page.get_by_role("heading", level=1)
+        await expect(heading).to_contain_text(
+            f"your account may not exec into pods of namespace {train.namespace} (pods/exec)"
+        )
+        assert "403" not in await heading.inner_text()
         assert await page.get_by_role("region", name="Change the job").count() == 0

@@ -8,10 +8,11 @@ import pytest
 import yaml
 
 from lab.cluster import Cluster
+from lab.definitions import Release
 from mpijob_elastic import names
 from mpijob_elastic.install.installer import InstallPlan
 from mpijob_elastic.install.overlays import Overlay
-from tests.lab.definitions import CERT_MANAGER, KEDA, Release, served
+from tests.lab.definitions import CERT_MANAGER, KEDA, served
 from tests.lab.hpa import STRICT, applied
 from tests.lab.job import Object
 

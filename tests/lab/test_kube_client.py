@@ -131,7 +131,7 @@ async def test_the_proxy_of_a_kubeconfig_is_used(
     # Whether nobody carries out changes depends on what else runs beside this API server.
     *warnings, last = output.splitlines()
     assert all(line.startswith("Warning: ") for line in warnings)
-    assert (code, last) == (0, f"No MPIJobs found in namespace {namespace}.")
+    assert (code, last) == (0, f"No resources found in {namespace} namespace.")
 
 
 async def test_another_name_than_the_certificates_is_refused(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from mpijob_elastic.cli import app, exit_codes
+from mpijob_elastic.cli import app, exit_codes, rights
 from mpijob_elastic.kube.errors import KubeError
 from tests.lab.waiting import PATIENCE
 
@@ -24,9 +24,12 @@ class Typed:
 
     async def run(self, name: str, *words: str) -> tuple[int, str]:
         """Return the exit code, and all that the command prints; in this process, which has imported what it needs."""
-        done = await asyncio.to_thread(CliRunner().invoke, app, [name, *self._options, *words])
+        done = await asyncio.to_thread(
+            CliRunner().invoke, app, [*name.split(), *self._options, *words]
+        )
         if isinstance(done.exception, KubeError):
-            return exit_codes.of(done.exception), f"{done.output}mpijob-elastic: {done.exception}"
+            said = rights.missing_right(done.exception) or str(done.exception)
+            return exit_codes.of(done.exception), f"{done.output}mpijob-elastic: {said}"
         if done.exception and not isinstance(done.exception, SystemExit):
             raise done.exception
         return done.exit_code, done.output

@@ -6,8 +6,8 @@ from contextlib import AbstractContextManager
 import pytest
 
 from lab.cluster import Cluster
+from lab.kueue import RELEASE
 from lab.modules import PINNED
-from tests.lab.definitions import KUEUE
 from tests.lab.on_demand import OnDemand
 from tests.peers import coscheduling, koordinator
 from tests.peers import volcano as volcano_scheduler
@@ -27,7 +27,7 @@ def kueue_serves(
     cluster: Cluster, kueue: Kueue, programs: OnDemand, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
     """Kueue, with the flavor of the example and a class of priority."""
-    assert KUEUE.module.replace("@", " ") in (PINNED / kueue.program.name / "go.mod").read_text()
+    assert RELEASE.module.replace("@", " ") in (PINNED / kueue.program.name / "go.mod").read_text()
     programs.keep(())  # they look for its definitions when they start
     with kueue.serving(cluster, tmp_path_factory.mktemp("kueue")):
         flavor_and_class(cluster)

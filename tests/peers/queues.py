@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from lab.cluster import Cluster
+from lab.kueue import queue
 from tests.lab.waiting import PATIENCE, kubectl_until_done
 from tests.peers.kueue import API
 
@@ -30,14 +31,7 @@ def flavor_and_class(cluster: Cluster) -> None:
 
 def queue_of_four(cluster: Cluster, namespace: str, name: str = "team") -> str:
     """Make the example's queue with its four GPUs, of this namespace alone; return the value of the label, `name`."""
-    items = example("queues")
-    team, local = items["ClusterQueue"], items["LocalQueue"]
-    local["metadata"]["name"] = name
-    team["metadata"]["name"] = local["spec"]["clusterQueue"] = local["metadata"]["namespace"] = (
-        namespace
-    )
-    for item in (items["ResourceFlavor"], team, local):
-        item["apiVersion"] = API
+    for item in queue(namespace, name=name, shared=namespace):
         # Kueue's webhooks may not answer yet.
         kubectl_until_done(cluster, "apply", "-f", "-", stdin=json.dumps(item), patience=PATIENCE)
     return name

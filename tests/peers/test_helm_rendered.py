@@ -1,14 +1,19 @@
 """The chart renders the objects of config/, object by object, and refuses values that it does not know."""
 
 import json
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import combinations
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 import yaml
 
-from lab import chart, release
+from lab import chart
+from lab.release import chart as release_chart
+from lab.release.places import Places
 from mpijob_elastic import __version__
 from mpijob_elastic.install import overlays
 from mpijob_elastic.install.objects import by_identity
@@ -24,6 +29,7 @@ VALUES: dict[Overlay, dict[str, Any]] = {
     Overlay.SINGLE_NAMESPACE: {"jobsNamespaces": TEAMS},
     Overlay.PROMETHEUS: {"monitoring": {"enabled": True}},
     Overlay.ET_OPERATOR: {"etOperator": {"enabled": True}},
+    Overlay.USER_ROLES: {"userRoles": {"enabled": True}},
 }
 SUBSETS = [chosen for size in range(len(VALUES) + 1) for chosen in combinations(VALUES, size)]
 GUARD = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
@@ -47,6 +53,13 @@ def test_the_chart_is_config(helm: Path, chosen: tuple[Overlay, ...]) -> None:
     assert {str(one) for one in expected if found[one] != expected[one]} == set()
 
 
+@pytest.mark.parametrize("group", ["ml@example.com", "true", ""])
+def test_the_value_for_readers_of_the_lease_is_the_option(helm: Path, group: str) -> None:
+    expected = overlays.with_lease_readers(overlays.combined([Overlay.USER_ROLES]), group)
+    values = {"userRoles": {"enabled": True, "leaseReaders": group}}
+    assert rendered(helm, WHOLE | values) == by_identity(expected)
+
+
 @pytest.mark.parametrize("more", [{}, VALUES[Overlay.CERT_MANAGER]], ids=["own", "cert-manager"])
 def test_the_value_for_pods_without_labels_is_the_option(helm: Path, more: dict[str, Any]) -> None:
     chosen = (Overlay.CERT_MANAGER,) if more else ()
@@ -55,12 +68,45 @@ def test_the_value_for_pods_without_labels_is_the_option(helm: Path, more: dict[
     assert found == by_identity(expected)
 
 
+def test_chart_and_index_in_one_folder_are_a_repository(
+    helm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "served"
+    folder.mkdir()
+    packed = folder / release_chart.FILE
+    release_chart.write(packed, Places())
+    (folder / "index.yaml").write_text(release_chart.index(packed, Places()))
+    for name in ("CACHE", "CONFIG", "DATA"):
+        monkeypatch.setenv(f"HELM_{name}_HOME", str(tmp_path / name))
+    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        serving = Thread(target=server.serve_forever)
+        serving.start()
+        try:
+            address = f"http://127.0.0.1:{server.server_port}"
+            done = run(helm, "repo", "add", "ours", address)
+            assert done.returncode == 0, done.stderr
+            done = run(helm, "pull", "ours/mpijob-elastic", f"--destination={tmp_path}")
+            assert done.returncode == 0, done.stderr
+        finally:
+            server.shutdown()
+            serving.join()
+    assert (tmp_path / release_chart.FILE).read_bytes() == packed.read_bytes()
+
+
 def test_the_packed_chart_of_a_release_is_the_chart(helm: Path, tmp_path: Path) -> None:
     packed = tmp_path / "chart.tgz"
-    release.write_chart(packed)
+    release_chart.write(packed, Places())
     assert f"appVersion: {__version__}" in run(helm, "show", "chart", str(packed)).stdout
     for values in ({}, *VALUES.values()):
         assert rendered(helm, values, chart=packed) == rendered(helm, values)
+
+
+def test_the_packed_chart_of_a_release_runs_its_image(helm: Path, tmp_path: Path) -> None:
+    packed, places = tmp_path / "chart.tgz", Places(image="registry.example/team/mpijob-elastic")
+    release_chart.write(packed, places)
+    expected = with_image(overlays.rendered(overlays.DEFAULT), places.reference)
+    assert rendered(helm, WHOLE, chart=packed) == by_identity(expected)
 
 
 @pytest.mark.parametrize(
@@ -154,6 +200,7 @@ def test_signs_of_nodes_are_arguments_of_the_controller(helm: Path) -> None:
         ({"guard": {"enabled": "yes"}}, "boolean"),
         ({"webhook": {"replicas": 0}}, "minimum"),
         ({"image": {"digest": "abc"}}, "digest"),
+        ({"userRoles": {"leaseReaders": ["a"]}}, "leaseReaders"),
         ({"jobsNamespace": "team-a"}, "jobsNamespace"),
         ({"jobsNamespaces": ["Team A"]}, "jobsNamespaces"),
         ({"jobsNamespaces": ["a", "a"]}, "are equal"),

@@ -41,7 +41,7 @@ from mpijob_elastic.model import bounds, phrases, policy
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.names import SUSPEND
 from mpijob_elastic.telemetry.metrics import Metrics
-from scripts import commands_page, rights_table, signs_table
+from scripts import commands_page, compatibility, rights_table, signs_table
 from tests.campaign.__main__ import PARTS
 from webhook.admission import AdmissionMetrics as WebhookMetrics
 
@@ -69,6 +69,10 @@ OURS_WRITTEN = {
     names.HISTORY,
 }
 OURS_WRITTEN |= {EVICTION_MARK, SPEC_DIGEST, DOMAIN, names.PUT_BACK}
+# Words of a sentence that two pages do not share by chance.
+OF_ITS_OWN = 8
+# Lines of the README that a reader sees before he scrolls.
+FIRST_SCREEN = 40
 FOLDERS = "mpijob_elastic|webhook|upgrade|lab|bench|tests"
 
 
@@ -183,6 +187,13 @@ def test_options_that_a_page_types_exist(page: Path) -> None:
     assert [
         f"{command} {option}" for command in typed for option in unknown_options(command.split())
     ] == []
+
+
+def test_commands_that_the_dashboard_offers_exist() -> None:
+    page = ROOT / "mpijob_elastic" / "cli" / "dashboard" / "page" / "job.js"
+    typed = [line.split() for line in re.findall(rf"`{names.PROGRAM} ([^`]+)`", page.read_text())]
+    assert {words[0] for words in typed} == {"explain", "watch", "scale", "logs"}
+    assert [option for words in typed for option in unknown_options(words)] == []
 
 
 def unknown_options(words: list[str]) -> list[str]:
@@ -396,6 +407,11 @@ def test_the_numbers_of_the_page_on_spot_nodes_are_those_of_the_code() -> None:
     assert f"unchanged for {signs.FALSE_FOR / 60:g} minutes" in page
 
 
+def test_what_the_page_on_compatibility_says_was_run() -> None:
+    """`make docs` writes it."""
+    assert compatibility.PAGE.read_text() == compatibility.page()
+
+
 def test_the_signs_of_the_page_on_spot_nodes_are_those_of_the_code() -> None:
     """`make docs` writes them."""
     assert signs_table.PAGE.read_text() == signs_table.page()
@@ -414,3 +430,49 @@ def test_an_example_with_mpi_is_elastic_without_mistakes(name: str) -> None:
     programs = [word for word in container["command"] if word.startswith("/examples/")]
     assert programs
     assert [one for one in programs if not (path.parent / Path(one).name).exists()] == []
+
+
+def sentences(page: Path) -> set[str]:
+    """Return the sentences, cells and lines of code of a page that are long enough to be its own."""
+    text = re.sub(r"\]\([^)]+\)", "]", page.read_text())
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    code = re.findall(r"^```\w*\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    found = [*re.split(r"(?<=[.:])\s+|\n\n|\|", prose), *"".join(code).splitlines()]
+    return {" ".join(one.split()) for one in found if len(one.split()) >= OF_ITS_OWN}
+
+
+def test_the_first_pages_of_sources_and_site_do_not_repeat_each_other() -> None:
+    assert sentences(ROOT / "README.md") & sentences(DOCS / "index.md") == set()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "make demo",
+        "make test",
+        "| train models | [Make a job elastic](docs/elastic-jobs.md)",
+        "| run the cluster | [Install](docs/install.md)",
+        "(docs/install.md#when-it-is-down)",
+        "(docs/records/performance.md#what-an-installation-takes)",
+    ],
+)
+def test_the_first_screen_of_the_readme_leads_on(words: str) -> None:
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert words in "\n".join(lines[:FIRST_SCREEN])
+
+
+def asked(kind: str, resource: str, unit: str) -> int:
+    """Return what all pods of an installation together request or are limited to."""
+    total = 0
+    for one in overlays.rendered(overlays.DEFAULT):
+        if one["kind"] == "Deployment":
+            [container] = one["spec"]["template"]["spec"]["containers"]
+            text = container["resources"][kind][resource]
+            total += one["spec"]["replicas"] * int(text.removesuffix(unit))
+    return total
+
+
+def test_the_readme_says_what_the_pods_of_an_installation_ask_for() -> None:
+    requests = f"request {asked('requests', 'memory', 'Mi')} MiB and {asked('requests', 'cpu', 'm')}m of CPU"
+    limits = f"may use {asked('limits', 'memory', 'Mi') / 1024:g} GiB"
+    assert f"{requests}, and {limits}" in " ".join((ROOT / "README.md").read_text().split())

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 LISTS = Path("mpijob_elastic/capabilities")
 ROOMS = sorted(path.parent.name for path in (ROOT / LISTS).glob("*/__init__.py"))
 PRODUCT = ("mpijob_elastic", "webhook", "upgrade")
-TESTED = (*PRODUCT, "tests", "lab", "requirements", "pyproject.toml")
+TESTED = (*PRODUCT, "tests", "lab", "scripts", "requirements", "pyproject.toml")
 # Tests of the core, chosen because they are quick; in those of MEET each file has one case in which
 # that room acts.
 CORE = (

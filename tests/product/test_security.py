@@ -21,7 +21,7 @@ WRITES = {
     name for name in vars(ApiWriter) if not name.startswith("_") and not hasattr(ApiReader, name)
 }
 # A command in a container may change something, too.
-EXECS = {"execute", "exec_in_pod"}
+EXECS = {"execute", "exec_in_pod", "exec_on_terminal"}
 VERBS = {
     "create_object": "create",
     "patch_object": "patch",
@@ -29,6 +29,7 @@ VERBS = {
     "delete_object": "delete",
     "execute": "exec",
     "exec_in_pod": "exec",
+    "exec_on_terminal": "exec",
 }
 # The methods here have the names of the writes that they pass on, so their callers are found
 # instead.

@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "session.md"
 PATIENCE = 300.0  # seconds without a word of a command on a terminal
 PROMPTS = (": ", "# ")  # of a question and of a shell
+LONGEST = 300  # characters of a line of the page; the rest of a longer one hides what matters
 _BLOCK = re.compile(r"(?<=^```console\n)(.*?)(?=^```$)", re.MULTILINE | re.DOTALL)
 _TYPED = re.compile(r"^\$ ((?:.*\\\n> )*.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 _ESCAPES = re.compile(r"\x1b\[[?\d;]*[A-Za-z]|\r")
@@ -33,13 +34,24 @@ def shown(page: str) -> list[tuple[str, str]]:
 
 
 def renewed(page: str, outputs: Sequence[str]) -> str:
-    """Return the page with these outputs, one for each command, in order."""
-    left = iter(outputs)
+    """Return the page with these outputs, one for each command, in order; long lines are cut."""
+    left = iter(map(_cut, outputs))
 
     def block(found: re.Match[str]) -> str:
         return _TYPED.sub(lambda typed: f"$ {typed[1]}\n{next(left)}", found[1])
 
     return _BLOCK.sub(block, page)
+
+
+def _cut(output: str) -> str:
+    lines = output.splitlines(keepends=True)
+    return "".join(map(_cut_line, lines))
+
+
+def _cut_line(line: str) -> str:
+    if len(line) <= LONGEST:
+        return line
+    return f"{line[:100]} ...\n"
 
 
 class Shell:

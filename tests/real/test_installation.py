@@ -5,20 +5,23 @@ cluster.
 """
 
 import json
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import pytest
 
 from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.images import build, delivery, horovod, operator
-from lab.images.oci import write_renamed
+from lab.images.archive import File, write_layer
+from lab.images.oci import read_layers, write_image, write_renamed
 from lab.images.product import image
+from lab.images.product.python import PACKAGES
 from lab.kind import KindCluster
 from lab.operator import deployment
 from lab.options import Options
@@ -36,6 +39,8 @@ from tests.real.resizes import train_through
 DEPLOYMENTS = (names.CONTROLLER, names.WEBHOOK)
 INSTALLED_NAME = f"{NAME}-installed"
 NEXT = f"{image.NAME}:next"
+MOVED, OLDER = f"{image.NAME}:moved", "0.3.9"
+HOOKS = ("mutatingwebhookconfiguration,validatingwebhookconfiguration", names.WEBHOOK_CONFIGURATION)
 CONFINED = """
 import os, pathlib
 assert (os.getuid(), os.getgid()) == (65532, 65532)
@@ -192,6 +197,43 @@ def test_an_upgrade_misses_neither_an_admission_nor_an_edit(
         until("the earlier pods are gone", lambda: not first & _all_pods(cluster) or None)
     running = [pod for name in DEPLOYMENTS for pod in pods(cluster, name)]
     assert [pod["spec"]["containers"][0]["image"] for pod in running] == [NEXT] * 4
+
+
+def test_an_older_image_that_the_nodes_keep_under_a_moved_tag_is_seen(
+    cluster: Cluster, deployed: CommandLine, tmp_path: Path
+) -> None:
+    write_older(tmp_path / "older.tar", build.ensure(image.NAME, lambda _: None))
+    cluster.load_image(tmp_path / "older.tar")
+    before = deployed.get(*HOOKS)["items"]
+    code, output = deployed.run("install", "--image", MOVED, "--force-conflicts")
+    assert code == 1, output
+    running = [pod for name in DEPLOYMENTS for pod in pods(cluster, name)]
+    assert len(running) == 4
+    for pod in running:
+        where = f"pod {pod['metadata']['name']} on {pod['spec']['nodeName']} {OLDER}"
+        assert where in output
+    assert f"(image {MOVED})" in output
+    assert deployed.get(*HOOKS)["items"] == before
+    install(deployed, image.REFERENCE)
+
+
+def write_older(target: Path, archive: Path) -> None:
+    """Write the image of an archive as that of an older version, under the tag that is moved."""
+    layers = []
+    for number, layer in enumerate(read_layers(archive)):
+        content = cast("BinaryIO", layer.fileobj)
+        content.seek(0)
+        layers.append(target.with_name(f"layer-{number}"))
+        with layers[-1].open("wb") as plain:
+            shutil.copyfileobj(content, plain)
+    package = f"{PACKAGES}/mpijob_elastic"
+    older = target.with_name("layer-older")
+    source = File(content=f'__version__ = "{OLDER}"\n'.encode())
+    # Takes what was compiled away, which nobody compares with its source.
+    gone = File(content=b"")
+    compiled = f"{package}/__pycache__/.wh.__init__.cpython-311.pyc"
+    write_layer(older, {f"{package}/__init__.py": source, compiled: gone})
+    write_image(target, reference=MOVED, layers=[*layers, older], settings=image.SETTINGS)
 
 
 @pytest.mark.usefixtures("deployed")

@@ -114,6 +114,14 @@ def parse_bundle(pem: bytes) -> tuple[x509.Certificate, ...]:
     return tuple(dict.fromkeys(filter(is_authority, certificates)))
 
 
+def end_of(pem: bytes) -> float:
+    """Return when a certificate ends, in seconds since the epoch; 0 if it is unreadable."""
+    try:
+        return x509.load_pem_x509_certificate(pem).not_valid_after_utc.timestamp()
+    except ValueError:
+        return 0.0
+
+
 def bundle(certificates: tuple[x509.Certificate, ...]) -> bytes:
     """Return the certificates as concatenated PEM."""
     return b"".join(certificate.public_bytes(Encoding.PEM) for certificate in certificates)

@@ -274,7 +274,10 @@ def _told_of_edit(
         return
     if old.elastic or new.elastic:
         queued = names.GATE_QUEUED in new.gates
-        yield from pod_templates.changed(request.object, request.old_object, queued=queued)
+        adopted = validate.becomes_elastic(new, old)
+        yield from pod_templates.changed(
+            request.object, request.old_object, queued=queued, adopted=adopted
+        )
 
 
 def _scale_judged(context: ReviewContext, request: Request) -> Verdict:

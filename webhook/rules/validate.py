@@ -258,7 +258,9 @@ def _scale_refusal(job: JobFacts, replicas: int, *, before: int) -> Refusal | No
         few = f"{replicas} is below 0; use 1 or more, or delete the job to stop it"
         return Refusal(field=size.SCALE_FIELD, message=few)
     out_before = size.excess(job.workers_of(before), job)
-    return size.refusal(job.workers_of(replicas), job, before=out_before, field=size.SCALE_FIELD)
+    return size.refusal(
+        job.workers_of(replicas), job, before=out_before, field=size.SCALE_FIELD, had_bounds=True
+    )
 
 
 class _Head(Wire, frozen=True):
@@ -347,7 +349,10 @@ def _out_of_bounds(
         yield from _zero(new, old)
         return
     excess = size.excess(old.workers, old) if old else 0
-    found = size.refusal(new.workers, new, before=excess, field=size.REPLICAS_FIELD)
+    had_bounds = old is not None and size.bounds(old) == size.bounds(new)
+    found = size.refusal(
+        new.workers, new, before=excess, field=size.REPLICAS_FIELD, had_bounds=had_bounds
+    )
     parks_too_many = any(one.field == _PARKED_FIELD for one in of_rooms)
     if found and not (parks_too_many and not size.excess(new.replicas, new)):
         yield Refusal(field=size.WORKER_FIELD, message=no_workers) if no_workers else found
@@ -466,6 +471,11 @@ def _new_launcher(job: JobFacts) -> str:
     )
 
 
+def becomes_elastic(new: JobFacts, old: JobFacts) -> bool:
+    """Tell whether an edit makes a job elastic whose launcher, if it runs, is not."""
+    return new.elastic and not old.elastic and old.policy.enabled is not False
+
+
 def _changes(job: MPIJob, new: JobFacts, old: JobFacts) -> Iterator[str]:
     # `resume` and `kubectl annotate` keep our notices. A write without them replaces the whole job.
     is_replaced = names.is_suspended(old.notices) and not new.notices
@@ -482,7 +492,7 @@ def _changes(job: MPIJob, new: JobFacts, old: JobFacts) -> Iterator[str]:
         )
     if new.replicas != old.replicas and not new.acts_elastic:
         yield from _vain_size(job, new, old)
-    if new.elastic and not old.elastic and old.policy.enabled is not False:
+    if becomes_elastic(new, old):
         yield (
             "this job becomes elastic with a new launcher; a running launcher keeps its workers "
             f"until you type `{names.adopt(new.metadata.name, new.metadata.namespace)}`, which "

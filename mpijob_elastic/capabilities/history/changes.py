@@ -41,6 +41,11 @@ MOST = 3
 _USER, _HPA = "user", "HPA"
 # The notes on a change of the parked workers.
 _PARKED, _UNPARKED = "by parking", "parked workers came back"
+# The notes on a change of the size that parked workers, or brought them back, as well.
+_PARTLY_PARKED, _PARTLY_UNPARKED = (
+    "partly by parking",
+    "partly by parked workers that came back",
+)
 # Seconds after its list in which a change is followed until all its ranks step: a ring that forms
 # later has another reason.
 TOLD_WITHIN = 900.0
@@ -155,9 +160,17 @@ def _split(changes: Sequence[Change]) -> tuple[list[Change], list[Change]]:
 
 def _listed(state: JobState, change: Change) -> Change:
     """Return the change with the time after which the list was as the size asks."""
-    if change.listed is not None:
+    if change.listed is not None or _was_stopped(state.view, change):
         return change
     return replace(change, listed=_since(state, change))
+
+
+def _was_stopped(view: JobView, change: Change) -> bool:
+    """Tell whether the launcher is younger than a change, so that the job was stopped meanwhile.
+
+    The times of such a change would be those of the stop: a suspension may last for days.
+    """
+    return view.launcher is not None and view.launcher.facts.created_at > change.at
 
 
 def _shortened(record: Followed) -> Followed:
@@ -219,6 +232,8 @@ def _asked(state: JobState, base: Followed, sized: Sized) -> list[Change]:
     if is_size_kept and _is_same_size(view, base, sized):
         at, by = _edit(state, base, marked, sized)
         cause, note = _USER, _PARKED if view.replicas < before else _UNPARKED
+    elif is_size_kept:
+        note = _partly(view, base, before)
     now = Change(
         at=honest(at, now=state.now) or round(state.now, 1),
         cause=cause,
@@ -228,6 +243,18 @@ def _asked(state: JobState, base: Followed, sized: Sized) -> list[Change]:
         note=note,
     )
     return [*first, now]
+
+
+def _partly(view: JobView, base: Followed, before: int) -> str:
+    """Return the note on a change of the size from `before`; "" if nothing shows a parking."""
+    if base.replicas < 0:
+        return ""
+    were_parked, are_parked = base.replicas - before, view.facts.replicas - view.replicas
+    if view.replicas < before and are_parked > were_parked:
+        return _PARTLY_PARKED
+    if view.replicas > before and are_parked < were_parked:
+        return _PARTLY_UNPARKED
+    return ""
 
 
 def _marked(base: Followed, sized: Sized) -> Change | None:
@@ -285,7 +312,8 @@ def _lost(state: JobState, listed: Collection[str]) -> Change | None:
     if not lost or not view.driver_running:
         return None
     cause, why = _why(state, lost[0])
-    more = f", and {len(lost) - 1} more" if len(lost) > 1 else ""
+    others = len(lost) - 1
+    more = f"; {others} more worker{'' if others == 1 else 's'} left" if others else ""
     note = history.short(f"{lost[0]}: {why}", most=history.LONGEST_NOTE - len(more)) + more
     return Change(
         at=round(state.now, 1),
@@ -326,6 +354,8 @@ def _since(state: JobState, change: Change) -> float:
 
 def _trained(state: JobState, change: Change) -> Change:
     if change.listed is None or change.trained is not None or not state.view.driver_running:
+        return change
+    if _was_stopped(state.view, change):
         return change
     ledger = state.view.ledger
     if ledger is not None and ledger.has_lines:

@@ -95,7 +95,7 @@ class KubeQueue(Capability, Shown):
             )
             yield warning("KubeQueueYields", f"{view.name} gets no QueueUnit: {why}")
         elif unit and unit.waits:
-            step = f"kubectl -n {view.namespace} describe queueunit {unit.metadata.name}"
+            step = _look(view, unit)
             yield normal(
                 "Enqueued",
                 f"{view.name} waits in KubeQueue: {unit.words}",
@@ -128,7 +128,10 @@ class KubeQueue(Capability, Shown):
     def turn(self, state: JobState) -> Turn | None:
         """Return the queue in which the job waits, None if it does not wait."""
         unit = self.waiting(state)
-        return Turn(unit.shown_queue, waiting=unit.metadata.name, says=unit.said) if unit else None
+        if unit is None:
+            return None
+        look = _look(state.view, unit)
+        return Turn(unit.shown_queue, waiting=unit.metadata.name, says=unit.said, look=look)
 
     @classmethod
     def _see(cls, view: JobView, mine: Collection[QueueUnit]) -> Capability | None:
@@ -143,3 +146,8 @@ class KubeQueue(Capability, Shown):
         if suspend is None or state.view.facts.is_at_zero:
             return False
         return suspend.by == self.name
+
+
+def _look(view: JobView, unit: QueueUnit) -> str:
+    """Return the command that shows a QueueUnit."""
+    return f"kubectl -n {view.namespace} describe queueunit {unit.metadata.name}"

@@ -74,8 +74,8 @@ class Kueue(Capability, Shown):
 
     def waits_for(self, state: JobState) -> str:
         """Return a sentence if the job waits for quota, "" if not."""
-        waits = self.queue and wishes.waiting(state.view, self.queue)
-        return "the job waits for quota" if waits else ""
+        found = wishes.waiting(state.view, self.queue) if self.queue else None
+        return words.wait(found, now=state.now) if found else ""
 
     @classmethod
     def reading(cls, job: JobFacts) -> Reading[Workload] | None:
@@ -110,7 +110,10 @@ class Kueue(Capability, Shown):
             base = self.queue.base(state.view.name)
             return Turn(base.queue if base else self.queue.name)
         place = self.queue.places.get(found.metadata.uid)
-        return Turn(found.queue, waiting=found.metadata.name, place=place, says=found.line)
+        look = words.look(state.view, found, now=state.now)
+        return Turn(
+            found.queue, waiting=found.metadata.name, place=place, says=found.line, look=look
+        )
 
     @classmethod
     def _seeing(cls, found: Collection[Workload]) -> Attach[Workload]:

@@ -68,6 +68,8 @@ _EXCEEDS = "ExceedsMaxQuota"
 _LATE = "PodsReadyTimeout"
 # Characters of Kueue's message that are kept: it lists every reason for every flavor.
 _LONGEST_SAID = 300
+# Seconds. Kueue says within a second or two what a new Workload waits for.
+ANSWERS_WITHIN = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,6 +178,12 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def waits(self) -> bool:
         """True if it is in the queue."""
         return self.active and not self.reserved and not self.finished
+
+    def is_unanswered(self, *, now: float) -> bool:
+        """Tell whether Kueue has long said nothing of it; `now` in seconds since the epoch."""
+        if not self.waits or self.said or not self.created_at:
+            return False
+        return now - self.created_at > ANSWERS_WITHIN
 
     @property
     def line(self) -> str:

@@ -52,6 +52,7 @@ from mpijob_elastic.model.pod import NOT_STARTED, Launcher, Worker
 MISSED_AFTER = 5.0
 # The author of these wishes; also the cause in the history for which a worker gives quota back.
 AUTHOR = "Kueue"
+UNANSWERED = "Kueue has not answered, so check that it runs"
 WANTED_BACK = "Kueue wants its quota back"
 
 
@@ -276,7 +277,7 @@ def _at_the_gate(view: JobView, queue: Queue, *, now: float) -> Iterator[Hold | 
             continue
         found = workload_of(view, queue, pod)
         if base is None or found is None or not (is_granted and found.granted):
-            said = f": {found.line}" if found and found.said else ""
+            said = _said(found, now=now) if found else ""
             yield Hold(
                 by=AUTHOR,
                 pod=pod.ref.name,
@@ -293,6 +294,13 @@ def _at_the_gate(view: JobView, queue: Queue, *, now: float) -> Iterator[Hold | 
                 adds=flavors,
                 words=f"queue {base.queue} has admitted them",
             )
+
+
+def _said(found: Workload, *, now: float) -> str:
+    """Return what Kueue says of a Workload that waits, as the end of a sentence."""
+    if found.is_unanswered(now=now):
+        return f"; {UNANSWERED}"
+    return f": {found.line}" if found.said else ""
 
 
 def assigned(view: JobView, queue: Queue, *, now: float) -> dict[str, Domain]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from mpijob_elastic.capabilities.kueue import wishes
-from mpijob_elastic.capabilities.kueue.facts import WORKLOADS, Queue, Workload
+from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE, WORKLOADS, Queue, Workload
 from mpijob_elastic.decide.actions import Note, normal, warning
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.model.job import JobView
@@ -16,6 +16,8 @@ from mpijob_elastic.model.phrases import listed
 
 # A number or quantity by itself, not a part of a name.
 _NUMBER = re.compile(r"(?<![\w./-])\d[\d.]*(?:[numkMGTPE]i?)?(?![\w/-]|\.\w)")
+# What Kueue says of a queue whose name is wrong.
+_UNKNOWN_QUEUE = re.compile(r"LocalQueue \S+ doesn't exist")
 # Characters of Kueue's words, without numbers, that a notice shows: fewer than are kept, because
 # long numbers leave less text of the words that are kept.
 _LONGEST_STEADY = 200
@@ -44,13 +46,13 @@ def notes(state: JobState, queue: Queue) -> Iterator[Note]:
     if base.preempted and not state.wishes.suspend:
         yield _wanted(view.name, base, leaves=False)
     elif _lacks(base):
-        yield _waiting(view, queue, "Queued", f"{view.name} waits", base)
+        yield _waiting(state, queue, "Queued", f"{view.name} waits", base)
     if outside := [pod.ref.name for pod in view.pods if wishes.is_outside(view, queue, pod)]:
         why = "created while the webhook was away, or before the job had its label"
         yield warning(
             "OutsideQuota", f"{listed(outside)} running without quota of queue {base.queue}: {why}"
         )
-    yield from _of_extras(view, queue, base)
+    yield from _of_extras(state, queue, base)
 
 
 def _ignored(view: JobView, queue: Queue) -> Note:
@@ -63,8 +65,9 @@ def _ignored(view: JobView, queue: Queue) -> Note:
     )
 
 
-def _of_extras(view: JobView, queue: Queue, base: Workload) -> Iterator[Note]:
+def _of_extras(state: JobState, queue: Queue, base: Workload) -> Iterator[Note]:
     """Yield notices on extras that wait, and on those whose quota is wanted back."""
+    view = state.view
     extras: dict[str, Workload] = {}
     for worker in view.workers:
         found = queue.workloads.get(worker.name)
@@ -74,7 +77,7 @@ def _of_extras(view: JobView, queue: Queue, base: Workload) -> Iterator[Note]:
     waiting = [pod for pod, found in extras.items() if pod in held and _lacks(found)]
     if base.granted and waiting:
         pods, first = listed(waiting), extras[waiting[0]]
-        yield _waiting(view, queue, "WorkersQueued", f"{pods} waiting", first)
+        yield _waiting(state, queue, "WorkersQueued", f"{pods} waiting", first)
     wanted_back = [worker for worker in view.workers if wishes.is_taken_back(view, queue, worker)]
     taken = [worker.name for worker in wanted_back if worker.name in extras]
     if taken:
@@ -94,15 +97,43 @@ def _lacks(found: Workload) -> bool:
     return found.said != "" and (found.checked or not found.reserved)
 
 
-def _waiting(view: JobView, queue: Queue, reason: str, who: str, found: Workload) -> Note:
+def wait(found: Workload, *, now: float) -> str:
+    """Return the sentence that a job waits for the quota of a Workload at time `now`."""
+    said = f"the job waits for quota of queue {found.queue}"
+    if found.is_unanswered(now=now):
+        return f"{said}; {wishes.UNANSWERED}"
+    return f"{said}: {found.line}" if found.said else said
+
+
+def look(view: JobView, found: Workload, *, now: float) -> str:
+    """Return the command that shows more of a Workload that waits at time `now`."""
+    if found.is_unanswered(now=now):
+        return "kubectl get pods -A | grep kueue"
+    if _UNKNOWN_QUEUE.search(found.line):
+        return f"kubectl -n {view.namespace} get localqueues"
+    return f"kubectl -n {view.namespace} describe workload {found.metadata.name}"
+
+
+def _waiting(state: JobState, queue: Queue, reason: str, who: str, found: Workload) -> Note:
     place = queue.places.get(found.metadata.uid)
-    step = f"kubectl -n {view.namespace} describe workload {found.metadata.name}"
     steady = _NUMBER.sub("…", found.line)[:_LONGEST_STEADY]
-    message = f"{who} in queue {found.queue}: {steady}"
+    waits = f"{who} in queue {found.queue}"
     detail = [f"at place {place}"] if place else []
-    detail += [found.line] if found.line != steady else []
     detail += [_SLOW] if found.late else []
-    return normal(reason, message, next_step=step, detail="; ".join(detail))
+    detail += [_other_queue(state.view)] if _UNKNOWN_QUEUE.search(found.line) else []
+    return normal(
+        reason,
+        f"{waits}: {steady}",
+        next_step=look(state.view, found, now=state.now),
+        detail="; ".join(detail),
+        exact=f"{waits}: {found.line}",
+    )
+
+
+def _other_queue(view: JobView) -> str:
+    """Return how to give a job the name of another queue."""
+    label = f"kubectl -n {view.namespace} label mpijob {view.name} {LABEL_QUEUE}=QUEUE --overwrite"
+    return f"to give it another queue, type `{label}`"
 
 
 def _wanted(whose: str, found: Workload, *, leaves: bool) -> Note:

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mpijob_elastic import names
 from mpijob_elastic.cli import work
-from mpijob_elastic.cli.cluster import INTERRUPTED, News, connected, end, plan, tell
+from mpijob_elastic.cli.cluster import (
+    INTERRUPTED,
+    News,
+    connected,
+    end,
+    plan,
+    removed_overlays,
+    tell,
+)
 from mpijob_elastic.cli.cluster_command import cluster_command
-from mpijob_elastic.cli.install_options import Managed, Overlays, Scale
-from mpijob_elastic.cli.options import DryRun, StepTimeout, TemplateLabels
+from mpijob_elastic.cli.install_options import (
+    KeptLabels,
+    LeaseReaders,
+    Managed,
+    Overlays,
+    Removed,
+    Scale,
+)
+from mpijob_elastic.cli.options import DryRun, StepTimeout
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors, kubectl_yaml
@@ -32,6 +50,7 @@ async def install(
             "--uncover", help="Release namespaces that are managed now and not given here."
         ),
     ] = False,
+    remove_overlay: Removed = None,
     image: Annotated[
         str | None,
         typer.Option(
@@ -39,7 +58,8 @@ async def install(
         ),
     ] = None,
     scale: Scale = True,
-    template_labels: TemplateLabels = True,
+    template_labels: KeptLabels = None,
+    lease_readers: LeaseReaders = None,
     dry_run: DryRun = False,
     print_manifests: Annotated[
         bool, typer.Option("--print", help="Print the manifests; contact no API server.")
@@ -52,7 +72,8 @@ async def install(
         ),
     ] = False,
     wait: Annotated[
-        bool, typer.Option(help="Wait until all replicas are ready and trusted.")
+        bool,
+        typer.Option(help="Wait until all replicas are ready, run this version, and are trusted."),
     ] = True,
     canary: Annotated[
         str | None,
@@ -70,13 +91,14 @@ async def install(
     """Install controller and webhook, or bring them up to date.
 
     The command can be repeated, and interrupted at any time. It registers the webhook last, when
-    the webhook is ready, so the webhook never delays the creation of a pod. Then the definition of
-    MPIJobs gets the scale subresource, so that `kubectl scale` and HPAs work. If that is not
-    possible, the command says why.
+    the webhook is ready, so the webhook never delays the creation of a pod. Before that it asks
+    each pod for its version, because a node may keep an older image under a tag that was moved.
+    Then the definition of MPIJobs gets the scale subresource, so that `kubectl scale` and HPAs
+    work. If that is not possible, the command says why.
 
     For example:
 
-    - `mpijob-elastic install --image REPOSITORY/mpijob-elastic:0.4.0.dev0`: for all namespaces
+    - `mpijob-elastic install --image REPOSITORY/mpijob-elastic:0.4.0`: for all namespaces
 
     - `mpijob-elastic install --overlay cert-manager --overlay prometheus --dry-run`: show what would change
 
@@ -86,12 +108,18 @@ async def install(
 
     - `mpijob-elastic install --canary canary`: verify with a job that scaling works
 
-    Exit codes: 0 done; 1 refused (no rights, a conflict); 2 wrong usage; 4 not ready in time (the
-    canary included), or no answer from the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused (no rights, a conflict, pods of another version); 2 wrong usage;
+    4 not ready in time (the canary included), or no answer from the API server; 130 Ctrl-C.
     """
     if image is not None and (fault := work.image.fault(image)):
         raise typer.BadParameter(fault, param_hint="--image")
-    wanted = plan(overlay, image, jobs_namespace, template_labels=template_labels)
+    wanted = plan(
+        overlay,
+        image,
+        jobs_namespace,
+        template_labels=template_labels is not False,
+        lease_readers=lease_readers,
+    )
     if canary and canary not in (wanted.jobs_namespaces or (canary,)):
         raise typer.BadParameter(
             f"name a namespace of --jobs-namespace: jobs in {canary} are not managed",
@@ -106,21 +134,32 @@ async def install(
         say(*kubectl_yaml.dump_all(wanted.manifests()).splitlines())
         return
     options = work.installer.InstallOptions(
-        dry_run=dry_run, force=force_conflicts, uncover=uncover, wait=wait, timeout=timeout
+        dry_run=dry_run,
+        force=force_conflicts,
+        uncover=uncover,
+        choices=work.optional_parts.TypedChoices(
+            command=shlex.join([names.PROGRAM, *sys.argv[1:]]),
+            removed=removed_overlays(remove_overlay, wanted),
+            names_readers=lease_readers is not None,
+            names_labels=template_labels is not None,
+        ),
+        wait=wait,
+        timeout=timeout,
     )
     news = News(prefix="waiting: ", dry_run=dry_run)
 
     async with connected(where) as client:
+        await work.installer.check_address(client)
         complete = await work.installer.with_image(client, wanted)
         if canary:
             await work.canary.check(client)
-        await work.installer.install(client, complete, options, say=news)
+        unknown = await work.installer.install(client, complete, options, say=news)
         note = await _offer_scale(client, asked=scale, dry_run=dry_run, seconds=timeout, news=news)
         if canary and complete.image and not dry_run:
             await work.canary.run(client, canary, image=complete.image, seconds=timeout, say=tell)
         say(*news.summary())
         end(dry_run=dry_run, done="Installed.")
-        say(*note.splitlines(), *await _too_old_for(client))
+        say(*unknown.splitlines(), *note.splitlines(), *await _too_old_for(client))
 
 
 async def _offer_scale(

@@ -1,5 +1,6 @@
 """`mpijob-elastic logs`."""
 
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -8,6 +9,29 @@ from mpijob_elastic.cli import work
 from mpijob_elastic.cli.cluster_command import cluster_command
 from mpijob_elastic.cli.options import Job, seconds
 from mpijob_elastic.cli.target import Where
+
+# What kubectl takes for no limit.
+_NO_TIME, _ALL = frozenset({"0", "0s", "0m", "0h"}), -1
+
+
+def _moment(text: str) -> str:
+    """Return a moment as the API server reads it, "" for none. Raises typer.BadParameter."""
+    if not text:
+        return ""
+    wrong = typer.BadParameter(f"{text} is no moment such as 2026-01-31T08:00:00Z")
+    try:
+        moment = datetime.fromisoformat(text)
+        utc = moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise wrong from None
+    if moment.tzinfo is None:
+        raise wrong
+    return utc.isoformat().replace("+00:00", "Z")
+
+
+def _since(text: str) -> float:
+    """Return a duration in seconds; 0 for all, as in kubectl. Raises typer.BadParameter."""
+    return 0.0 if text in _NO_TIME else seconds(text)
 
 
 @cluster_command()
@@ -23,10 +47,24 @@ async def logs(
     since: Annotated[
         float | None,
         typer.Option(
-            parser=seconds, metavar="DURATION", help="Only lines of this last time: 90s, 5m, 2h."
+            parser=_since, metavar="DURATION", help="Only lines of this last time: 90s, 5m, 2h."
         ),
     ] = None,
-    tail: Annotated[int | None, typer.Option(min=0, help="Only this many last lines.")] = None,
+    since_time: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME",
+            callback=_moment,
+            help="Only lines since this moment: 2026-01-31T08:00:00Z.",
+            show_default=False,
+        ),
+    ] = "",
+    timestamps: Annotated[
+        bool, typer.Option("--timestamps", help="Print the time of each line before it.")
+    ] = False,
+    tail: Annotated[
+        int | None, typer.Option(min=-1, help="Only this many last lines; -1 for all.")
+    ] = None,
     previous: Annotated[
         bool, typer.Option("--previous", "-p", help="The log before the container restarted.")
     ] = False,
@@ -49,6 +87,8 @@ async def logs(
 
     - `mpijob-elastic logs train -f`: wait for the launcher, and follow it until the job ends
 
+    - `mpijob-elastic logs train --since 5m --timestamps`: the lines of the last five minutes, with their times
+
     - `kubectl mpijob-elastic logs train --worker 2`: what the ranks in train-worker-2 print
 
     `[N]` before a line is the rank with which its process was started. The process keeps this
@@ -66,7 +106,16 @@ async def logs(
         raise typer.BadParameter(
             "the previous log has ended: leave out -f", param_hint="--previous"
         )
+    if since and since_time:
+        raise typer.BadParameter("give --since or --since-time, not both", param_hint="--since")
     wanted = work.logs.Wanted(
-        follow=follow, since=since, tail=tail, previous=previous, rank=rank, worker=worker
+        follow=follow,
+        since=since or None,
+        since_time=since_time,
+        timestamps=timestamps,
+        tail=None if tail == _ALL else tail,
+        previous=previous,
+        rank=rank,
+        worker=worker,
     )
     await work.logs.logs(where, job=job, wanted=wanted)

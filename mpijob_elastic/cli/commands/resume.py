@@ -3,7 +3,7 @@
 from mpijob_elastic.cli import work
 from mpijob_elastic.cli.cluster_command import cluster_command
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.options import Job
+from mpijob_elastic.cli.options import Jobs
 from mpijob_elastic.cli.scaling_options import Look, Timeout, Wait
 from mpijob_elastic.cli.target import Where
 
@@ -11,17 +11,17 @@ from mpijob_elastic.cli.target import Where
 @cluster_command()
 async def resume(
     *,
-    job: Job,
+    job: Jobs,
     wait: Wait = True,
     timeout: Timeout = "10m",
     look: Look = True,
     where: Where,
 ) -> Exit:
-    """Start a suspended job again, and wait until a rank runs in each worker.
+    """Start suspended jobs again, and wait until a rank runs in each worker.
 
     For example:
 
-    - `mpijob-elastic resume train`
+    - `mpijob-elastic resume train eval`
 
     - `kubectl mpijob-elastic resume mpijob/train --timeout 30m -n ml`: wait for at most 30 minutes
 
@@ -30,4 +30,5 @@ async def resume(
     answer from the API server; 130 Ctrl-C.
     """
     patience = work.write_change.Patience(wait=wait, seconds=float(timeout), look=look)
-    return await work.write_change.change(where, job, work.size_request.resuming, patience)
+    decide = work.size_request.resuming
+    return await work.several.change(where, job, decide, patience, creates=True)

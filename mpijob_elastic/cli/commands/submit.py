@@ -8,11 +8,14 @@ import typer
 from mpijob_elastic.cli import work
 from mpijob_elastic.cli.arena import SubmitCommand
 from mpijob_elastic.cli.cluster_command import cluster_command
+from mpijob_elastic.cli.creation_options import FollowLog, JobOutput, WaitForTraining, creation
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.options import Pairs, pairs
+from mpijob_elastic.cli.options import Pairs, grouped, pairs
+from mpijob_elastic.cli.scaling_options import Look, Timeout
 from mpijob_elastic.cli.target import Where
 
 Found = TypeVar("Found")
+DryRun = Literal["client", "server", "none"]
 
 app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
@@ -22,12 +25,23 @@ app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 async def submit(
     *,
     command: Annotated[
-        list[str], typer.Argument(help="The launcher's command, after --.", show_default=False)
-    ],
-    name: Annotated[str, typer.Option(help="Name of the job.", show_default=False)],
+        list[str] | None,
+        typer.Argument(help="The launcher's command, after --.", show_default=False),
+    ] = None,
+    filename: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--filename",
+            "-f",
+            metavar="FILE",
+            help="Create the MPIJob of this file, or of - for standard input, instead.",
+            show_default=False,
+        ),
+    ] = None,
+    name: Annotated[str, typer.Option(help="Name of the job.", show_default=False)] = "",
     image: Annotated[
         str, typer.Option(help="Image of the launcher and the workers.", show_default=False)
-    ],
+    ] = "",
     workers: Annotated[int, typer.Option(min=1, help="Number of workers.")] = 1,
     min_workers: Annotated[
         int | None, typer.Option(min=1, help="Fewest workers: annotation min-replicas.")
@@ -84,6 +98,10 @@ async def submit(
             show_default=False,
         ),
     ] = "",
+    clean_pod_policy: Annotated[
+        Literal["None", "Running", "All"],
+        typer.Option(help="Pods that are deleted once the job has ended."),
+    ] = "Running",
     label: Annotated[
         Pairs,
         typer.Option(
@@ -134,6 +152,13 @@ async def submit(
             metavar="HOST-PATH[:PATH]", help="Path of the node to mount at PATH; repeatable."
         ),
     ] = None,
+    shm_size: Annotated[
+        str,
+        typer.Option(
+            help="Size of /dev/shm in the workers, such as 2Gi; it counts as memory.",
+            show_default=False,
+        ),
+    ] = "",
     image_pull_secret: Annotated[
         list[str] | None, typer.Option(help="Secret to pull the image with; repeatable.")
     ] = None,
@@ -153,15 +178,22 @@ async def submit(
         bool, typer.Option("--host-pid", help="See the processes of the node.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the job; contact no API server.")
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Print the job; contact no API server. With --dry-run=server, the API server and "
+            "its webhooks try the job.",
+        ),
     ] = False,
-    output: Annotated[
-        Literal["text", "yaml", "json", "name"],
-        typer.Option("--output", "-o", help="What to print about the job."),
-    ] = "text",
+    server_dry_run: Annotated[bool, typer.Option("--server-dry-run", hidden=True)] = False,
+    wait: WaitForTraining = False,
+    timeout: Timeout = "10m",
+    look: Look = True,
+    logs: FollowLog = False,
+    output: JobOutput = "text",
     where: Where,
 ) -> Exit:
-    """Create a job from options that are named as those of `arena submit etjob`.
+    """Create a job from options that are named as those of `arena submit etjob` and `mpijob`, or from a file.
 
     For example:
 
@@ -178,19 +210,33 @@ async def submit(
 
     - `kubectl mpijob-elastic submit --name train --image IMAGE --np 1 --dry-run -- python train.py > job.yaml`
 
+    - `mpijob-elastic submit -f job.yaml --logs`: the MPIJob of a file, and its log until it ends
+
     A command of several words runs without a shell. A single word is a shell command line, in which
-    line breaks become spaces. `submit` does not wait until the job runs.
+    line breaks become spaces. `submit` waits for nothing, unless you give `--wait` or `--logs`.
 
     Each option of Arena v0.15.5 has its meaning there, or is refused with what to type instead:
     docs/arena.md lists them.
 
-    Exit codes: 0 done; 1 refused, for example because the name exists, or no right; 2 wrong usage;
-    4 no answer from the API server; 130 Ctrl-C.
+    Exit codes: 0 done; 1 refused, for example because the name exists, or no right, or with --logs
+    the job failed; 2 wrong usage; 3 finished differently (with --wait alone, the job has ended);
+    4 still going at the timeout of --wait alone, or no answer from the API server; 130 Ctrl-C.
     """
+    asked = creation(
+        _dry_run(client=dry_run, server=server_dry_run),
+        output,
+        wait=wait,
+        timeout=timeout,
+        look=look,
+        logs=logs,
+    )
+    if filename:
+        [file] = filename
+        return await work.submit.submit_file(where, file, asked)
     words = work.submit.Words(
         name=name,
         image=image,
-        command=command,
+        command=command or (),
         workers=workers,
         min_workers=min_workers,
         max_workers=max_workers,
@@ -199,7 +245,7 @@ async def submit(
         cpu=cpu,
         memory=memory,
         env=pairs(env, "=", "--env"),
-        data=pairs(data, ":", "--data"),
+        data=grouped(data, ":", "--data"),
         working_dir=working_dir,
         np=np,
         driver=driver,
@@ -207,6 +253,7 @@ async def submit(
         queue=queue,
         priority=priority,
         gang=gang,
+        clean_pod_policy=clean_pod_policy,
         pods=work.pod_fields.PodWords(
             labels=pairs(label, "=", "--label"),
             annotations=pairs(annotation, "=", "--annotation"),
@@ -217,6 +264,7 @@ async def submit(
             tolerations=_parsed(work.pod_fields.toleration, toleration, "--toleration"),
             devices=pairs(device, "=", "--device"),
             data_dirs=_parsed(work.pod_fields.data_dir, data_dir, "--data-dir"),
+            shm_size=shm_size,
             pull_secrets=image_pull_secret or (),
             pull_policy=image_pull_policy or "",
             scheduler=scheduler,
@@ -227,7 +275,13 @@ async def submit(
         ),
     )
 
-    return await work.submit.submit(where, words, dry_run=dry_run, output=output)
+    return await work.submit.submit(where, words, asked)
+
+
+def _dry_run(*, client: bool, server: bool) -> DryRun:
+    if server:
+        return "server"
+    return "client" if client else "none"
 
 
 def _parsed(
@@ -235,6 +289,6 @@ def _parsed(
 ) -> tuple[Found, ...]:
     """Return each text parsed. Raises typer.BadParameter for what `parse` refuses."""
     try:
-        return tuple(parse(text) for text in given or ())
+        return tuple(parse(text) for text in dict.fromkeys(given or ()))
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint=option) from None

@@ -3,7 +3,7 @@
 from mpijob_elastic.cli import work
 from mpijob_elastic.cli.cluster_command import cluster_command
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.options import Job
+from mpijob_elastic.cli.options import Jobs
 from mpijob_elastic.cli.scaling_options import Timeout, Wait
 from mpijob_elastic.cli.target import Where
 
@@ -11,16 +11,18 @@ from mpijob_elastic.cli.target import Where
 @cluster_command()
 async def suspend(
     *,
-    job: Job,
+    job: Jobs,
     wait: Wait = True,
     timeout: Timeout = "10m",
     where: Where,
 ) -> Exit:
-    """Stop a job but keep it, and wait until none of its pods run.
+    """Stop jobs but keep them, and wait until none of their pods run.
 
     For example:
 
     - `mpijob-elastic suspend train`: training ends; `resume` starts it again from its last checkpoint
+
+    - `mpijob-elastic suspend train eval`: both stop at the same time
 
     - `kubectl mpijob-elastic suspend mpijob/train --no-wait -n ml`: do not wait
 
@@ -31,4 +33,4 @@ async def suspend(
     (the job has ended); 4 still going at the timeout, or no answer from the API server; 130 Ctrl-C.
     """
     patience = work.write_change.Patience(wait=wait, seconds=float(timeout), look=False)
-    return await work.write_change.change(where, job, work.size_request.suspending, patience)
+    return await work.several.change(where, job, work.size_request.suspending, patience)

@@ -29,7 +29,11 @@ async def uninstall(
     traces: Annotated[
         bool,
         typer.Option(
-            "--traces", help="Remove our annotations and keys from the objects of all jobs, too."
+            "--traces",
+            help=(
+                "Remove what the controller wrote on the objects of all jobs, too. Annotations of "
+                "users stay."
+            ),
         ),
     ] = False,
     dry_run: DryRun = False,
@@ -45,8 +49,8 @@ async def uninstall(
 
     - `mpijob-elastic uninstall --dry-run`: show what would be deleted
 
-    - `mpijob-elastic uninstall --traces`: leave nothing of ours on jobs. What a live launcher mounts stays; repeat the
-      command when its job has ended
+    - `mpijob-elastic uninstall --traces`: remove what the controller wrote on jobs, too. What a live launcher mounts
+      stays; repeat the command when its job has ended
 
     - `mpijob-elastic uninstall --yes`: without confirmation
 
@@ -73,6 +77,7 @@ async def uninstall(
         if dry_run or not yes:
             await _announce(planned, news)
         say(*planned.stays())
+        planned.check_none_waits()
         if not dry_run:
             if not yes:
                 typer.confirm(f"Delete this from {client.host}?", abort=True)

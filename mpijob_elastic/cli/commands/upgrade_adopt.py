@@ -11,6 +11,7 @@ from mpijob_elastic.cli.cluster_command import cluster_command
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.options import StepTimeout, Yes
 from mpijob_elastic.cli.target import Where
+from mpijob_elastic.install import Refused
 from mpijob_elastic.telemetry.terminal import say
 
 
@@ -40,9 +41,14 @@ async def adopt(
     namespace = work.connection.namespace_of(where)
 
     def ask() -> bool:
+        if not yes:
+            work.deletion.need_terminal()
         return yes or typer.confirm("Delete the launcher?")
 
     async with connected(where) as client:
+        working = await work.at_work.check(client, now=time.time())
+        if working.trouble and not working.may_return:
+            raise Refused(f"{working.trouble}; {working.advice}")
         if not await work.adopt.adopt(
             client, namespace, job, ask=ask, say=tell, now=time.time(), timeout=timeout
         ):

@@ -20,11 +20,7 @@ if TYPE_CHECKING:
     from upgrade.findings import Report
 
 
-_VERDICTS = {
-    "GO": ("go", Exit.DONE),
-    "CARE": ("go with care", Exit.OTHERWISE),
-    "NO": ("no", Exit.REFUSED),
-}
+_ENDS = {"GO": Exit.DONE, "CARE": Exit.OTHERWISE, "NO": Exit.REFUSED}
 
 
 @cluster_command(namespace=False, interrupted=INTERRUPTED)
@@ -55,7 +51,7 @@ async def preflight(
     async with connected(where) as client:
         report = await work.preflight.look(client, wanted, now=time.time())
         say(*(work.table.serialized(report.data(), output) or _table(report)))
-        return _VERDICTS[report.verdict.name][1]
+        return _ENDS[report.verdict.name]
 
 
 def _table(report: Report) -> list[str]:
@@ -64,4 +60,4 @@ def _table(report: Report) -> list[str]:
     lines = work.table.columns(("TOPIC", "VERDICT", "FOUND"), found)
     if jobs:
         lines += ["", *work.table.columns(("NAMESPACE", "JOB", "ELASTIC", "WHY"), jobs)]
-    return [*lines, "", f"Verdict: {_VERDICTS[report.verdict.name][0]}"]
+    return [*lines, "", f"Verdict: {report.verdict.words}"]

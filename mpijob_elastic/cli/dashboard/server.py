@@ -10,17 +10,21 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from aiohttp import web
 
+from mpijob_elastic.cli import rights
 from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.dashboard import guard, post, streams
 from mpijob_elastic.cli.dashboard.streams import Channel
 from mpijob_elastic.cli.dashboard.training import Trainings
+from mpijob_elastic.cli.jobs import table
 from mpijob_elastic.cli.jobs.live import Key
 from mpijob_elastic.cli.jobs.snapshot import Selection, fetch_job
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.telemetry import ports
 from mpijob_elastic.telemetry.terminal import say
@@ -116,10 +120,14 @@ async def serving(
             request, client, namespace, lambda channel: post.make(client, key, asked, channel)
         )
 
+    async def manifest(request: web.Request) -> web.StreamResponse:
+        return await _manifest(client, _key(request))
+
     application = web.Application(middlewares=[guarded], client_max_size=post.LARGEST)
     application.on_response_prepare.append(_secure)
     application.router.add_get("/api/jobs", all_jobs)
     application.router.add_get("/api/jobs/{namespace}/{name}", one_job)
+    application.router.add_get("/api/jobs/{namespace}/{name}/yaml", manifest)
     application.router.add_post("/api/jobs/{namespace}/{name}/change", change)
     for file in PAGE.iterdir():
         application.router.add_get(
@@ -137,6 +145,16 @@ async def serving(
         await runner.cleanup()
 
 
+async def _manifest(client: ApiReader, key: Key) -> web.Response:
+    """Return the MPIJob as YAML, without what the API server notes of its writers."""
+    try:
+        job = msgspec.json.decode(await client.get(MPI_JOBS.path(*key)))
+    except errors.KubeError as error:
+        raise web.HTTPBadGateway(text=rights.in_words(error)) from None
+    job["metadata"].pop("managedFields", None)
+    return web.Response(text="\n".join(table.serialized(job, "yaml")))
+
+
 def _key(request: web.Request) -> Key:
     key = (request.match_info["namespace"], request.match_info["name"])
     if not all(map(_NAME.fullmatch, key)):
@@ -145,9 +163,9 @@ def _key(request: web.Request) -> Key:
 
 
 async def _shown(client: ApiReader, key: Key, channel: Channel, trainings: Trainings) -> None:
-    channel.put("may", await post.may(client, key))
-    with trainings.shared(key) as training:
-        await streams.of_job(client, key, channel, training)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(post.tell_rights(client, key, channel))
+        await streams.of_job(client, key, channel, trainings)
 
 
 async def _secure(_request: web.Request, response: web.StreamResponse) -> None:
@@ -196,10 +214,6 @@ def _words(done: asyncio.Task[None]) -> str:
     error = None if done.cancelled() else done.exception()
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return (
-        str(error)
-        if isinstance(error, errors.KubeError)
-        else f"{type(error).__name__}: {error}"
-        if error
-        else ""
-    )
+    if isinstance(error, errors.KubeError):
+        return rights.in_words(error)
+    return f"{type(error).__name__}: {error}" if error else ""

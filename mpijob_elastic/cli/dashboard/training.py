@@ -1,11 +1,12 @@
 """Follow how far the jobs are whose pages are open, and where their GPU-seconds go.
 
-A job has one look at a time, into one of its workers in turn, however many pages show it: all ranks
-of a ring do the same step, so any worker tells how far the training is.
+A job has one turn of looks at a time, into a tenth of its workers, however many pages show it. The
+seconds of a listed worker are counted to the last look into it, so each has one every half minute.
 """
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,11 +21,18 @@ from mpijob_elastic.model.progress import ProgressLine
 
 log = logging.getLogger(__name__)
 
-# Seconds between two looks into a job, and between two after a refusal.
+# Seconds between two turns of looks into a job, and between two after a refusal.
 APART, REFUSED_APART = 3.0, 30.0
-# Seconds between two looks while there are workers into which nobody has looked.
+# Seconds between two turns while there are workers into which nobody has looked.
 AT_FIRST = 0.2
+# The turns in which all workers are looked into, and the most looks of a turn.
+TURNS, MOST = 10, 32
 NOTHING: Mapping[str, object] = {"progress": None, "goodput": None}
+
+
+def of_turn(listed: int) -> int:
+    """Return into how many of so many published workers a turn looks."""
+    return min(math.ceil(listed / TURNS), MOST)
 
 
 class Trainings:
@@ -57,12 +65,12 @@ class FollowedTraining:
         self._ledger: Ledger | None = None
         self._one_at_a_time = asyncio.Lock()
         self._again_at = 0.0
-        #: All published workers were looked into once, or so many as a look of `get` takes in.
+        #: All published workers were looked into once.
         self._is_seen = False
         self._report: Mapping[str, object] = NOTHING
 
     async def look(self, client: ApiReader, view: JobView) -> Mapping[str, object]:
-        """Look into a worker if a look is due, and return what the page shows.
+        """Look into some workers if a turn is due, and return what the page shows.
 
         `goodput` is None until the published workers were looked into.
         """
@@ -73,15 +81,15 @@ class FollowedTraining:
 
     async def _look(self, client: ApiReader, view: JobView) -> None:
         due, pause = self._due(view), APART
-        if due:
-            found = await progress_looks.look(client, due[:1])
+        chosen = due[: of_turn(len(due))]
+        if chosen:
+            found = await progress_looks.look(client, chosen)
             self._lines |= found.lines
-            self._note(due[:1])
+            self._note(chosen)
             if found.refused:  # for what the account may do, so a look into another is refused, too
                 self._note(due)
                 pause = REFUSED_APART
-        seen = sum(worker.ref.uid in self._looked_at for worker in due)
-        self._is_seen = self._is_seen or seen >= min(len(due), progress_looks.MOST)
+        self._is_seen = self._is_seen or all(one.ref.uid in self._looked_at for one in due)
         self._again_at = time.monotonic() + (pause if self._is_seen else AT_FIRST)
         try:
             self._report = self._reported(view)

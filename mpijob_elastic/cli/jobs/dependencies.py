@@ -11,6 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from mpijob_elastic import capabilities, names
+from mpijob_elastic.cli import rights
 from mpijob_elastic.kube import envelopes, errors
 from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.reader import ApiReader, list_objects
@@ -55,6 +56,7 @@ class Event(msgspec.Struct, rename="camel", frozen=True):
     message: str = ""
     source: _Source = _Source()
     count: int | None = None
+    first_timestamp: str | None = None
     last_timestamp: str | None = None
     event_time: str | None = None
 
@@ -83,12 +85,17 @@ async def warnings(client: ApiReader, namespace: str, uids: Mapping[str, str]) -
     return {name: words for (name, _), words in zip(chosen, found, strict=True) if words}
 
 
-async def own_warnings(client: ApiReader, namespace: str, uid: str) -> dict[str, tuple[str, str]]:
+async def own_warnings(
+    client: ApiReader, namespace: str, uid: str
+) -> dict[str, tuple[str, str]] | None:
     """Return reason and message of the controller's warnings on an object, by the Event's name.
 
-    Empty if this user may not list Events.
+    None if Events cannot be listed.
     """
-    found = await _events(client, namespace, uid) or ()
+    try:
+        found = await _events(client, namespace, uid)
+    except errors.KubeError:
+        return None
     ours = (event for event in found if event.source.component == names.PROGRAM)
     return {event.metadata.name: (event.reason, event.words) for event in ours}
 
@@ -172,28 +179,28 @@ async def threats(client: ApiReader, pods: Iterable[PodFacts]) -> dict[str, Node
 
 
 async def _warning(client: ApiReader, namespace: str, uid: str) -> str:
-    events = await _events(client, namespace, uid)
-    if events is None:
+    try:
+        events = await _events(client, namespace, uid)
+    except errors.Forbidden:
         return "unknown, as Events cannot be listed with your rights"
+    except errors.KubeError as error:
+        return f"unknown, as Events cannot be listed: {rights.in_words(error)}"
     theirs = [event for event in events if event.source.component != names.PROGRAM]
     newest = max(theirs, key=lambda event: seconds(event.at) or 0.0, default=None)
     return f"{newest.reason}: {newest.words}" if newest else ""
 
 
-async def _events(client: ApiReader, namespace: str, uid: str) -> list[Event] | None:
-    """Return the warnings on an object, None if this user cannot list Events."""
+async def _events(client: ApiReader, namespace: str, uid: str) -> list[Event]:
+    """Return the warnings on an object. Raises `errors.KubeError`."""
     selector = f"involvedObject.uid={uid},type=Warning"
-    try:
-        return await list_objects(
-            client, EVENTS.path(namespace), read_event, query={"fieldSelector": selector}
-        )
-    except errors.KubeError:
-        return None
+    return await list_objects(
+        client, EVENTS.path(namespace), read_event, query={"fieldSelector": selector}
+    )
 
 
 async def _read(client: ApiReader, path: str, decode: Callable[[bytes], T]) -> T | None:
     """Return an object; None if it does not exist or cannot be read."""
     try:
         return decode(await client.get(path))
-    except errors.KubeError:
+    except (errors.KubeError, msgspec.DecodeError):
         return None

@@ -29,6 +29,7 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kubexec import Exec
 from mpijob_elastic.model.pod import Launcher, Worker
 
+K = TypeVar("K")
 P = TypeVar("P")
 T = TypeVar("T")
 
@@ -103,7 +104,7 @@ async def into_workers(
     )
 
 
-async def each(pods: Mapping[str, P], look: Callable[[P], Awaitable[T]]) -> Mapping[str, T]:
+async def each(pods: Mapping[K, P], look: Callable[[P], Awaitable[T]]) -> Mapping[K, T]:
     """Return the outcome of a look into each of the first MOST pods, at most AT_ONCE at a time."""
     slots, chosen = asyncio.Semaphore(AT_ONCE), dict(islice(pods.items(), MOST))
 
@@ -183,7 +184,7 @@ def _forbidden(error: errors.Forbidden, namespace: str) -> str:
     """Return why exec is refused: the same short words for each pod, or a policy's own."""
     if _LACKS_RIGHT.search(error.message):
         return f"your account may not exec into pods of namespace {namespace} (pods/exec)"
-    return " ".join(str(error).split())
+    return f"exec into pods is refused: {' '.join(error.message.split())}"
 
 
 async def _look(client: ApiReader, namespace: str, worker: Worker) -> Look:

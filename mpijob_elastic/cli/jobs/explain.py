@@ -1,6 +1,7 @@
 """`explain`: read the job and what it depends on, look into its pods, explain, print."""
 
 import asyncio
+import re
 import textwrap
 import time
 from collections import Counter
@@ -8,6 +9,8 @@ from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
+
+from msgspec import structs
 
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.cli.connection import reached
@@ -18,6 +21,7 @@ from mpijob_elastic.cli.target import Where
 from mpijob_elastic.diagnosis import logged_ranks
 from mpijob_elastic.diagnosis.explanation import diagnose
 from mpijob_elastic.diagnosis.facts import (
+    ABOVE,
     Explanation,
     Facts,
     Finding,
@@ -51,8 +55,11 @@ F = TypeVar("F", bound=PodFacts)
 # Column at which text is wrapped, whatever the terminal, because logs and mails show it too.
 WIDTH = 110
 _INDENT = "    "
-# Workers with the same cause of which each is explained; of more, one is.
-EXPLAINED_EACH = 4
+# What stands in a notice for a number that changes often.
+LEFT_OUT = "…"
+# Workers with the same cause of which each is explained; of more, one is. That a worker trains is a
+# line, and a trouble is a paragraph.
+EXPLAINED_EACH, TROUBLED_EACH = 4, 2
 
 
 class NoSuchWorker(errors.KubeError):
@@ -89,16 +96,20 @@ async def explain(
 
 
 async def explained(
-    client: ApiReader, snapshot: Snapshot, *, pod: str = "", look: bool = False
+    client: ApiReader,
+    snapshot: Snapshot,
+    *,
+    pod: str = "",
+    look: bool = False,
+    controller: str | None = None,
 ) -> Explanation:
     """Return the explanation of a job, or of its worker `pod` alone.
 
-    look: look into the pods too.
+    look: look into the pods too. controller: what is wrong with the controllers, None to look.
     """
     looking = by_exec(client, snapshot.view, pod, look=look)
-    return conclude(
-        snapshot, await ask(client, snapshot, looking, pod=pod, look=look), now=time.time(), pod=pod
-    )
+    asked = await ask(client, snapshot, looking, pod=pod, look=look, controller=controller)
+    return conclude(snapshot, asked, now=time.time(), pod=pod)
 
 
 def conclude(snapshot: Snapshot, asked: Evidence, *, now: float, pod: str = "") -> Explanation:
@@ -174,23 +185,25 @@ async def ask(
     *,
     pod: str = "",
     look: bool = True,
+    controller: str | None = None,
 ) -> Evidence:
     """Read the facts that an explanation needs beside the snapshot.
 
-    looking: awaited for what exec shows, see `by_exec`.
+    looking: awaited for what exec shows, see `by_exec`. controller: what is wrong with the
+    controllers, None to look.
     """
     view, now = snapshot.view, time.time()
     registered = await registration.read(client)
     home = registration.home(registered)
     (
-        controller,
+        trouble,
         webhook,
         events,
         threats,
         (surplus, refusing),
         ((stall, spawned), stopped, (looks, frozen), new_rules),
     ) = await asyncio.gather(
-        leader.controller_trouble(lambda: leader.lease(client, home), namespace=home, now=now),
+        _controller_trouble(client, home, known=controller, now=now),
         _webhook(client, view, registered),
         dependencies.warnings(client, view.namespace, dict(_troubled(view, pod))),
         dependencies.threats(client, _threatened(snapshot)),
@@ -207,10 +220,10 @@ async def ask(
         ),
     )
     # The registration is None where this user may not read it.
-    installed = registered != {} or controller != leader.no_lease(home)
+    installed = registered != {} or trouble != leader.no_lease(home)
     facts = Facts(
         home=home,
-        controller=controller if installed else at_work.NOT_INSTALLED,
+        controller=trouble if installed else at_work.NOT_INSTALLED,
         installed=installed,
         webhook=webhook,
         events=events,
@@ -223,6 +236,17 @@ async def ask(
         stopped=stopped,
     )
     return Evidence(facts=facts, threats=threats, frozen=frozen)
+
+
+async def _controller_trouble(
+    client: ApiReader, home: str, *, known: str | None, now: float
+) -> str:
+    """Return the trouble with the controllers in a namespace, "" without trouble."""
+    if known is not None:
+        return known
+    return await leader.controller_trouble(
+        lambda: leader.lease(client, home), namespace=home, now=now
+    )
 
 
 def _marked(view: JobView, threats: Mapping[str, NodeSign], frozen: tuple[Exec, ...]) -> JobView:
@@ -338,12 +362,17 @@ async def _stopped(client: ApiReader, view: JobView) -> Stopped | None:
 
 
 def text(report: Explanation) -> list[str]:
-    """Return the lines of a page with a paragraph for each finding."""
-    lines = _wrapped(headline(report))
+    """Return the lines of a page with a paragraph for each finding.
+
+    What the first sentence says of all workers is not said again of each.
+    """
+    head = headline(report)
+    lines = _wrapped(head)
     for finding in report.job:
         lines += ["", *_paragraph(finding)]
-    for alike in _alike(report.workers):
-        if len(alike) <= EXPLAINED_EACH:
+    for alike in _alike(_referring(report, head)):
+        is_fine = alike[0].cause.level is Level.FINE
+        if len(alike) <= (EXPLAINED_EACH if is_fine else TROUBLED_EACH):
             for worker in alike:
                 lines += ["", *_paragraph(worker.cause, host=_renamed(worker))]
             continue
@@ -354,10 +383,44 @@ def text(report: Explanation) -> list[str]:
     said = " ".join(
         finding.says for finding in (*report.job, *(worker.cause for worker in report.workers))
     )
-    notices = [notice for notice in report.notices if notice.partition(": ")[2] not in said]
+    notices = [notice for notice in report.notices if not _is_in(notice, said)]
     if notices:
         lines += ["", "Notices of the controller:", *(f"{_INDENT}{notice}" for notice in notices)]
     return lines
+
+
+def _is_in(notice: str, said: str) -> bool:
+    """Tell whether a notice is in these words, in which numbers may stand for its "…"."""
+    parts = notice.partition(": ")[2].split(LEFT_OUT)
+    return re.search(".*?".join(map(re.escape, parts)), said, re.DOTALL) is not None
+
+
+def _referring(report: Explanation, head: str) -> Sequence[WorkerFinding]:
+    """Return the workers, of which each refers to a reason that stands above it.
+
+    `head` has said it of all, or a finding on the job what a pod at a gate waits for.
+    """
+    above = " ".join(finding.says for finding in report.job)
+    workers = [_waiting_above(worker, above) for worker in report.workers]
+    reason = report.not_known
+    if not reason or reason not in head:
+        return workers
+    return [_said_above(worker, reason) for worker in workers]
+
+
+def _waiting_above(worker: WorkerFinding, above: str) -> WorkerFinding:
+    """Return a worker's finding without the words on its wait that `above` has said."""
+    _, _, why = worker.cause.says.partition(": ")
+    _, _, words = why.partition(": ")
+    if worker.cause.cause != "gated" or not words or words not in above:
+        return worker
+    return _said_above(worker, words)
+
+
+def _said_above(worker: WorkerFinding, reason: str) -> WorkerFinding:
+    """Return a worker's finding with a reference in the place of a reason that stands above it."""
+    says = worker.cause.says.replace(f": {reason}", ABOVE)
+    return structs.replace(worker, cause=structs.replace(worker.cause, says=says))
 
 
 def _alike(workers: Sequence[WorkerFinding]) -> list[list[WorkerFinding]]:

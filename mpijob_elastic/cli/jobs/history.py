@@ -45,6 +45,7 @@ _NAMES = {
     "lost": "secondsLost",
     "repeated": "stepsRepeated",
     "cut": "ranksCut",
+    "sets_size": "setsSize",
 }
 
 
@@ -62,6 +63,8 @@ class ChangeReport(msgspec.Struct, frozen=True, kw_only=True, rename=_NAMES):
     repeated: int | None
     cut: int
     note: str
+    #: True if somebody asked for the size `after`; a loss of workers leaves that size as it is.
+    sets_size: bool
 
 
 class HistoryReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,7 +115,7 @@ def _report(change: Change) -> ChangeReport:
     found = msgspec.structs.asdict(change)
     found["at"] = datetime.fromtimestamp(change.at, UTC)
     found["by"] = "" if change.by == UNKNOWN else change.by
-    return ChangeReport(**found)
+    return ChangeReport(**found, sets_size=bool(change.by))
 
 
 def _row(change: ChangeReport, now: datetime | None) -> Sequence[str]:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import msgspec
 
@@ -18,6 +19,11 @@ NO_HOLDER = "no controller of mpijob-elastic is the leader"
 NOBODY = "no controller of mpijob-elastic is running"
 # Seconds. A leader renews the Lease every 2 s, and at the latest after 10 s.
 RENEWED_WITHIN = 10.0
+# Seconds for which a command looks again at a Lease that seems to have no leader: another
+# controller takes over a Lease that was released, or the clock of this machine is wrong.
+AGAIN = 3.0
+# Seconds between two of these looks.
+_PAUSE = 0.5
 _LEASE = msgspec.json.Decoder(LeaseObject)
 
 
@@ -26,12 +32,15 @@ async def lease(client: ApiReader, namespace: str) -> LeaseObject | None:
 
     A Lease that does not exist comes without a name. None if the Lease cannot be read.
     """
-    try:
-        return _LEASE.decode(await client.get(LEASES.path(namespace, names.LEASE)))
-    except errors.NotFound:
-        return LeaseObject(metadata=ObjectMeta())
-    except errors.KubeError:
-        return None
+    with suppress(errors.KubeError):
+        return await read_lease(client, namespace)
+    return None
+
+
+async def read_lease(client: ApiReader, namespace: str) -> LeaseObject:
+    """Return the same. Raises `errors.KubeError` if the Lease cannot be read."""
+    found = await client.find(LEASES.path(namespace, names.LEASE))
+    return _LEASE.decode(found) if found else LeaseObject(metadata=ObjectMeta())
 
 
 def no_lease(namespace: str) -> str:
@@ -42,10 +51,24 @@ def no_lease(namespace: str) -> str:
 async def is_renewed(
     read: Callable[[], Awaitable[LeaseObject | None]], first: LeaseObject, *, within: float
 ) -> bool:
-    """Return True if a Lease has changed after so many seconds, or cannot be read then."""
-    await asyncio.sleep(within)
-    again = await read()
-    return again is None or again.metadata.resource_version != first.metadata.resource_version
+    """Return True once a holder has written a Lease anew, or the Lease cannot be read any more.
+
+    within: the seconds for which the Lease is looked at.
+    """
+    pause = min(_PAUSE, within)
+    looks = round(within / pause) if pause else 1
+    for _ in range(looks):
+        await asyncio.sleep(pause)
+        again = await read()
+        if again is None or _is_held_anew(first, again):
+            return True
+    return False
+
+
+def _is_held_anew(first: LeaseObject, again: LeaseObject) -> bool:
+    if not again.spec.holder_identity:
+        return False
+    return again.metadata.resource_version != first.metadata.resource_version
 
 
 async def controller_trouble(
@@ -53,8 +76,8 @@ async def controller_trouble(
 ) -> str:
     """Return the reason why no controller is at work, "" if a controller is or if nobody knows.
 
-    A Lease that looks old is read once more, because the clock of this machine may be wrong.
-    read: returns the Lease.
+    A Lease that looks old is read again, because the clock of this machine may be wrong, and so is
+    one without a holder, because another controller takes it over. read: returns the Lease.
     """
     first = await read()
     if first is None:
@@ -62,7 +85,8 @@ async def controller_trouble(
     if first.metadata.name == "":
         return no_lease(namespace)
     if not first.spec.holder_identity:
-        return f"{NO_HOLDER} (the Lease has no holder)"
+        taken = await is_renewed(read, first, within=AGAIN)
+        return "" if taken else f"{NO_HOLDER} (the Lease has no holder)"
     age = now - (seconds(first.spec.renew_time) or 0.0)
     if 0.0 <= age < RENEWED_WITHIN:
         return ""

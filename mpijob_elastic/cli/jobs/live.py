@@ -21,6 +21,7 @@ from mpijob_elastic.cli.jobs.snapshot import (
     Snapshot,
     Source,
     grouped,
+    jobs,
     snapshots,
 )
 from mpijob_elastic.decide.shown import Reading, ReadingOf
@@ -41,7 +42,8 @@ APART = 0.5
 class Live:
     """The selected jobs, followed inside the context; all jobs are listed once it is entered.
 
-    with_role: this user may read Roles.
+    Entering raises errors.Forbidden if this user may not follow what is needed, as `changes` does.
+    with_role: this user may read Roles; they are left out if they may not be watched.
     """
 
     def __init__(self, client: ApiReader, selection: Selection, *, with_role: bool) -> None:
@@ -56,13 +58,16 @@ class Live:
         self._configs = self._watch(selection.configs, self._other_changed)
         self._roles = self._watch(selection.roles, self._other_changed) if with_role else None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._refusal: errors.Forbidden | None = None
 
     async def __aenter__(self) -> Self:
         caches = [cache for cache in (self._jobs, self._pods, self._configs, self._roles) if cache]
         for cache in caches:
-            self._run(cache.run())
+            refused = self._leave_out_roles if cache is self._roles else self._end
+            self._run(kept(cache, refused))
         try:
             await asyncio.gather(*(cache.synced.wait() for cache in caches))
+            self._refuse()
         except BaseException:
             await self.__aexit__()
             raise
@@ -95,12 +100,33 @@ class Live:
         return found[0] if found else None
 
     async def changes(self) -> list[Key]:
-        """Wait for a change; return the jobs that changed since the last call, first all jobs."""
+        """Wait for a change; return the jobs that changed since the last call, first all jobs.
+
+        Raises errors.Forbidden once this user may not follow them.
+        """
         await self._changed.wait()
+        self._refuse()
         self._changed.clear()
         keys = list(self._news)
         self._news.clear()
         return keys
+
+    def _end(self, refusal: errors.Forbidden) -> None:
+        self._refusal = refusal
+        self._changed.set()
+
+    def _refuse(self) -> None:
+        """Raise what was refused."""
+        if self._refusal is not None:
+            raise self._refusal
+
+    def _leave_out_roles(self, _refusal: errors.Forbidden) -> None:
+        self._roles = None
+        self._note_all()
+
+    def _note_all(self) -> None:
+        for key in self.keys:
+            self._note(key)
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
         self._tasks.add(asyncio.create_task(work))
@@ -117,6 +143,7 @@ class Live:
             namespace=self._selection.namespace,
             label_selector=source.label,
             field_selector=source.field,
+            ends_forbidden=True,
         )
 
     def _job_changed(self, old: SeenJob | None, new: SeenJob | None) -> None:
@@ -153,13 +180,18 @@ class Live:
             return
         except errors.KubeError:
             pass  # the watch tries again
-        changed = asyncio.Event()
+        changed, refused = asyncio.Event(), asyncio.Event()
         source = Source(resource=reading.resource, read=reading.read)
         cache = self._watch(source, lambda _old, _new: changed.set())
-        self._run(cache.run())
+
+        def refuse(_refusal: errors.Forbidden) -> None:
+            refused.set()
+            changed.set()
+
+        self._run(kept(cache, refuse))
         await cache.synced.wait()
         seen: dict[str, tuple[Fact, int | None]] | None = None
-        while True:
+        while not refused.is_set():
             changed.clear()
             objects, old = list(cache.store.values()), seen
             self._seeing[reading_of] = (reading.seeing(objects), grouped(objects))
@@ -169,6 +201,17 @@ class Live:
                 self._note(key)
             await asyncio.sleep(APART)
             await changed.wait()
+        self._seeing[reading_of] = None
+        self._note_all()
+
+
+async def kept(cache: WatchCache[Any], refused: Callable[[errors.Forbidden], None]) -> None:
+    """Keep a cache until a right to do so is missing; then nobody waits for it any more."""
+    try:
+        await cache.run()
+    except errors.Forbidden as refusal:
+        refused(refusal)
+        cache.synced.set()
 
 
 async def follow(
@@ -176,13 +219,29 @@ async def follow(
 ) -> AsyncGenerator[Snapshot | None]:
     """Yield the selected job now and after each change, None while the job does not exist.
 
-    The generator is endless, so close it.
+    The generator is endless, so close it. Raises errors.Forbidden if this user may not follow it.
     """
     async with Live(client, selection, with_role=with_role) as live:
         while True:
             found = live.keys
             yield live.snapshot(found[0]) if found else None
             await live.changes()
+
+
+async def check_reading(client: ApiReader, selection: Selection) -> bool:
+    """Ask once for all that is followed; return whether this user may read Roles.
+
+    A watch tries again for ever where nothing answers, so the errors come from here. Raises
+    `errors.KubeError`.
+    """
+    await jobs(client, selection)
+    for source in (selection.pods, selection.configs):
+        await client.get(source.resource.path(selection.namespace), query={"limit": "1"})
+    try:
+        await client.get(selection.roles.resource.path(selection.namespace), query={"limit": "1"})
+    except errors.Forbidden:
+        return False
+    return True
 
 
 def _differ(

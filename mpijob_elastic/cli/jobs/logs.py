@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from mpijob_elastic import names
+from mpijob_elastic.cli import rights
 from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.jobs import exec_probes, pods
+from mpijob_elastic.cli.jobs.explain import NoSuchWorker
 from mpijob_elastic.cli.jobs.pods import LauncherPod, NotStarted
 from mpijob_elastic.cli.jobs.snapshot import NoSuchJob, SeenJob
 from mpijob_elastic.cli.target import Where
@@ -24,6 +26,7 @@ from mpijob_elastic.diagnosis.logged_ranks import Lives, printed_rank
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import PODS
+from mpijob_elastic.model import phrases
 from mpijob_elastic.model.json_parts import seconds, timestamp
 from mpijob_elastic.telemetry import terminal
 from mpijob_elastic.telemetry.terminal import say
@@ -46,6 +49,10 @@ class Wanted:
     follow: bool = False
     #: Only the lines of so many last seconds.
     since: float | None = None
+    #: Only the lines since this moment, as RFC 3339; "" for all.
+    since_time: str = ""
+    #: Print the time of each line before it.
+    timestamps: bool = False
     #: Only so many of the last lines.
     tail: int | None = None
     #: The log of the container before its restart.
@@ -65,6 +72,8 @@ class Wanted:
         query = {}
         if self.since is not None:
             query["sinceSeconds"] = str(max(1, round(self.since)))
+        if self.since_time:
+            query["sinceTime"] = self.since_time
         # How far back the last lines of a rank begin is known only once they are read.
         if self.tail is not None and not self.some:
             query["tailLines"] = str(max(1, self.tail))
@@ -108,6 +117,12 @@ class _Naming:
         Raises NotStarted and Unreachable if the lines of one worker are wanted and the ranks are
         unknown.
         """
+        text = await self._of_worker(line)
+        if text is None or not self._wanted.timestamps:
+            return text
+        return b" ".join((line.stamp, text))
+
+    async def _of_worker(self, line: LogLine) -> bytes | None:
         if not self._wanted.some:
             return line.text
         await self._look()
@@ -144,19 +159,29 @@ class _Naming:
         if is_first and self._worker and not self._lives.has(self._worker):
             said = f"no rank runs in {self._worker}, so no line is known to come from it"
             if not self._wanted.follow:
-                raise NotStarted(said)
+                raise self._no_such_worker() or NotStarted(said)
             say(f"{names.PROGRAM}: {said} yet", err=True)
+
+    def _no_such_worker(self) -> NoSuchWorker | None:
+        """Return the error for a worker that the size does not have; None where it may have it."""
+        job, facts = self._log.job.metadata.name, self._log.job.facts
+        index = names.worker_index(self._worker, job=job)
+        if index is None or index < facts.replicas or not facts.size_known:
+            return None
+        has = phrases.workers(facts.workers)
+        return NoSuchWorker(f"{job} has no {self._worker}: it has {has}")
 
     def _tell_not_known(self, error: errors.KubeError) -> None:
         """Say that the ranks cannot be told apart; raise if nothing could be printed then."""
         if not self._worker:
-            said = f"it is not known which worker prints [{self._wanted.rank}]: {error}"
+            why = rights.in_words(error)
+            said = f"it is not known which worker prints [{self._wanted.rank}]: {why}"
             say(f"{names.PROGRAM}: {said}; --rank means the number that Horovod prints", err=True)
             return
         if isinstance(error, errors.Unreachable):
             raise error
         raise NotStarted(
-            f"it is not known which lines come from {self._worker}: {error}"
+            f"it is not known which lines come from {self._worker}: {rights.in_words(error)}"
         ) from error
 
 
@@ -306,6 +331,8 @@ class LogLine(NamedTuple):
     at: float
     #: The line without its line break.
     text: bytes
+    #: The time as the kubelet wrote it; "" for the kubelet's own words.
+    stamp: bytes = b""
 
 
 class Position:
@@ -337,12 +364,12 @@ class Position:
         if self._is_again:
             return {"sinceTime": timestamp(self._begin)}
         is_first, self._is_asked = not self._is_asked, True
-        since = {
-            key: str(int(back) + math.ceil(waited))
-            for key, back in self._first.items()
-            if key == "sinceSeconds"
-        }
-        return {**self._first} if is_first else since
+        if is_first:
+            return {**self._first}
+        since = {key: self._first[key] for key in ("sinceTime",) if key in self._first}
+        if back := self._first.get("sinceSeconds"):
+            since["sinceSeconds"] = str(int(back) + math.ceil(waited))
+        return since
 
     def take(self, raw: bytes) -> LogLine | None:
         """Return the line that `raw` holds after its time.
@@ -355,7 +382,7 @@ class Position:
         stamp, _, text = raw.partition(b" ")
         at = seconds(stamp.decode(errors="replace"))
         if at is None:  # words of the kubelet, which have no time
-            at, text = self._newest, raw
+            at, text, stamp = self._newest, raw, b""
         if self._oldest is None:
             self._oldest = at
         elif at <= self._oldest and self._is_again and "tailLines" in self._first:
@@ -364,7 +391,7 @@ class Position:
         self._recent.append((at, raw))
         while self._recent[0][0] < self._begin:
             self._recent.popleft()
-        return LogLine(at, text)
+        return LogLine(at, text, stamp)
 
     @property
     def _begin(self) -> float:

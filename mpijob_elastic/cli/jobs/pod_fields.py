@@ -11,6 +11,7 @@ from typing import Any
 Object = dict[str, Any]
 
 LAUNCHER, WORKER = "launcher", "worker"
+_SHM, _SHM_PATH = "shm", "/dev/shm"  # noqa: S108
 _RDMA = {"rdma/hca": "1"}
 _TOLERATION = re.compile(
     r"(?P<key>[^=:,]*)=(?P<value>[^=:,]*)"
@@ -36,6 +37,8 @@ class PodWords:
     devices: Mapping[str, str] = field(default_factory=dict)
     #: Each path on the node, and where the pods see it.
     data_dirs: Sequence[tuple[str, str]] = ()
+    #: The size of /dev/shm in the workers, in which NCCL and data loaders share memory.
+    shm_size: str = ""
     pull_secrets: Sequence[str] = ()
     pull_policy: str = ""
     scheduler: str = ""
@@ -64,6 +67,12 @@ def toleration(text: str) -> dict[str, str]:
     return given
 
 
+def paths(words: PodWords) -> list[str]:
+    """Return each path at which a volume is mounted in the workers."""
+    shared = [_SHM_PATH] if words.shm_size else []
+    return [*(in_pod for _, in_pod in words.data_dirs), *shared]
+
+
 def on_job(metadata: Object, words: PodWords) -> None:
     """Write labels and annotations; those that are there already stay."""
     _add(metadata, "labels", words.labels)
@@ -85,6 +94,8 @@ def on_template(template: Object, role: str, words: PodWords) -> None:
     _add_resources(container, words.devices if role == WORKER else {})
     _on_container(container, words)
     _mount(spec, container, words.data_dirs)
+    if words.shm_size and role == WORKER:
+        _mount_memory(spec, container, words.shm_size)
     spec.update(_plain(words))
 
 
@@ -123,6 +134,12 @@ def _mount(spec: Object, container: Object, paths: Sequence[tuple[str, str]]) ->
         spec.setdefault("volumes", []).append({"name": name, "hostPath": {"path": on_node}})
         mounts = container.setdefault("volumeMounts", [])
         mounts.append({"name": name, "mountPath": in_pod})
+
+
+def _mount_memory(spec: Object, container: Object, size: str) -> None:
+    memory = {"medium": "Memory", "sizeLimit": size}
+    spec.setdefault("volumes", []).append({"name": _SHM, "emptyDir": memory})
+    container.setdefault("volumeMounts", []).append({"name": _SHM, "mountPath": _SHM_PATH})
 
 
 def _add(parent: Object, key: str, pairs: Mapping[str, str]) -> None:

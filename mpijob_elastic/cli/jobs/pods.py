@@ -1,14 +1,16 @@
 """Read the pods of a job, for commands that reach into pods.
 
 Few rights are needed: get MPIJobs and pods. `attach` opens a shell in a pod, by the user's own
-kubectl.
+kubectl, or runs a command there.
 """
 
 import asyncio
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 from mpijob_elastic import names
 from mpijob_elastic.cli.connection import reached
@@ -18,13 +20,20 @@ from mpijob_elastic.cli.jobs.snapshot import SeenJob, SeenPod
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.exec import exec_on_terminal
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from mpijob_elastic.model.pod import DRIVER_ENDED, Launcher, as_launcher, of_driver
 from mpijob_elastic.observe.facts_pod import ContainerStatus, ReportedPod, State, decode
+from mpijob_elastic.telemetry import terminal
 
 # Runs on a terminal, so that the shell does not count as a rank (act/worker_scripts).
 SHELL = ("/bin/sh", "-c", "command -v bash > /dev/null && exec bash; exec sh")
+# Runs the words behind it. Nobody types on the terminal that the pod gives them, so a program that
+# reads would wait for ever: it gets an input that has ended, and keeps the terminal.
+WITHOUT_INPUT = ("/bin/sh", "-c", 'exec "$@" < /dev/null', "sh")
+# Seconds that a command may take.
+LONGEST = 7 * 86400.0
 
 
 class NotStarted(errors.KubeError):
@@ -52,17 +61,23 @@ class LauncherPod:
 
 
 async def find_job(client: ApiReader, namespace: str, job: str) -> SeenJob:
-    """Return a job. Raises NoSuchJob and other `errors.KubeError`."""
+    """Return a job. Raises NoSuchJob, UnreadableObject and other `errors.KubeError`."""
     found = await client.find(MPI_JOBS.path(namespace, job))
     if found is None:
         raise await snapshot.no_such(client, namespace, job)
-    return snapshot.read_job(found)
+    return snapshot.read_named(found, snapshot.read_job, MPI_JOBS, f"{namespace}/{job}")
+
+
+def _read_pod(raw: bytes, namespace: str, name: str) -> SeenPod:
+    """Read a pod. Raises UnreadableObject."""
+    return snapshot.read_named(raw, snapshot.read_pod, PODS, f"{namespace}/{name}")
 
 
 async def find(client: ApiReader, job: SeenJob) -> LauncherPod | None:
     """Return the launcher, None while this job has no launcher. Raises `errors.KubeError`."""
-    raw = await client.find(PODS.path(job.metadata.namespace, names.launcher(job.metadata.name)))
-    seen = snapshot.read_pod(raw) if raw else None
+    namespace, name = job.metadata.namespace, names.launcher(job.metadata.name)
+    raw = await client.find(PODS.path(namespace, name))
+    seen = _read_pod(raw, namespace, name) if raw else None
     if raw is None or seen is None or seen.metadata.job_uid != job.metadata.uid:
         return None
     facts = as_launcher(seen.facts)
@@ -109,21 +124,79 @@ def absent(job: SeenJob) -> str:
     return f"{name} does not exist yet ({job.state})"
 
 
-def attach(where: Where, *, job: str, worker: str | None) -> None:
-    """Replace this process by kubectl, which exits with the exit code of the shell.
+def attach(where: Where, *, job: str, worker: str | None, command: Sequence[str] = ()) -> int:
+    """Run a shell or a command in a pod; return the exit code of a command.
 
-    worker: None for the launcher. Raises Refused without kubectl or a terminal, and what `options`
-    raises.
+    On a terminal this process is replaced by kubectl, which exits with the exit code. worker: None
+    for the launcher. Raises Refused if a shell has no kubectl or no terminal, what `options`
+    raises, and the errors of an exec.
     """
+    is_on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     kubectl = shutil.which("kubectl")
+    if command and not (is_on_terminal and kubectl):
+        return asyncio.run(_run(where, job=job, worker=worker, command=command))
     if kubectl is None:
         raise Refused("the shell is started by kubectl, and there is no kubectl in the PATH")
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not is_on_terminal:
         raise Refused(
-            "a shell needs a terminal; without a terminal, its processes would count as ranks"
+            "a shell needs a terminal; without a terminal, its processes would count as ranks. "
+            "Type what to run: attach JOB -- COMMAND"
         )
     words = asyncio.run(options(where, job=job, worker=worker))
-    os.execv(kubectl, [kubectl, "exec", "-it", *words, "--", *SHELL])  # noqa: S606 - no shell reads these words
+    return _become(kubectl, ["exec", "-it", *words, "--", *(command or SHELL)])
+
+
+def _become(program: str, words: Sequence[str]) -> NoReturn:
+    """Replace this process by a program."""
+    os.execv(program, [program, *words])  # noqa: S606 - no shell reads these words
+
+
+async def _run(where: Where, *, job: str, worker: str | None, command: Sequence[str]) -> int:
+    """Run a command in a pod without input, and print its output; return its exit code.
+
+    The command has a terminal in the pod, so that its processes do not count as ranks
+    (act/worker_scripts).
+    """
+    async with reached(where) as (client, namespace):
+        assert namespace is not None
+        found = await find_job(client, namespace, job)
+        name = _pod_name(found, worker)
+        container = await _container(client, found, name)
+        output = TerminalLines()
+        result = await exec_on_terminal(
+            client,
+            namespace,
+            name,
+            container=container,
+            command=[*WITHOUT_INPUT, *command],
+            timeout=LONGEST,
+            tell=output.add,
+        )
+        output.end()
+    return result.exit_code
+
+
+class TerminalLines:
+    """Prints what a command writes to a terminal in a pod, with plain line breaks."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def add(self, _channel: int, data: bytes) -> None:
+        """Print the lines that are complete."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            terminal.copy(line.removesuffix(b"\r"))
+
+    def end(self) -> None:
+        """Print the last line, which has no line break."""
+        terminal.put(self._rest.decode(errors="replace"))
+        self._rest = b""
+
+
+def _pod_name(job: SeenJob, worker: str | None) -> str:
+    """Return the name of a worker's pod, or of the launcher's. Raises NoSuchWorker."""
+    return names.launcher(job.metadata.name) if worker is None else worker_pod(job, worker)
 
 
 async def options(where: Where, *, job: str, worker: str | None) -> list[str]:
@@ -134,9 +207,7 @@ async def options(where: Where, *, job: str, worker: str | None) -> list[str]:
     async with reached(where) as (client, namespace):
         assert namespace is not None
         found = await find_job(client, namespace, job)
-        name = (
-            worker_pod(found, worker) if worker is not None else names.launcher(found.metadata.name)
-        )
+        name = _pod_name(found, worker)
         container = await _container(client, found, name)
     given = [("--kubeconfig", where.kubeconfig), ("--context", where.context)]
     chosen = [str(word) for option, value in given if value for word in (option, value)]
@@ -148,8 +219,9 @@ async def _container(client: ApiReader, job: SeenJob, name: str) -> str:
 
     Raises NotStarted if the pod does not run, and other `errors.KubeError`.
     """
-    raw = await client.find(PODS.path(job.metadata.namespace, name))
-    seen = snapshot.read_pod(raw) if raw else None
+    namespace = job.metadata.namespace
+    raw = await client.find(PODS.path(namespace, name))
+    seen = _read_pod(raw, namespace, name) if raw else None
     state = (
         seen.facts.phase
         if seen and seen.metadata.job_uid == job.metadata.uid

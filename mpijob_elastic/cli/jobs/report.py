@@ -22,10 +22,6 @@ from mpijob_elastic.model.pod import Launcher, LauncherPhase, Worker
 MISSING = "Missing"
 # The state of a job whose objects cannot be shown.
 UNREADABLE = "Unreadable"
-_NO_RIGHTS = (
-    "unknown: you lack the right to read the launcher's Role "
-    "(list, watch roles.rbac.authorization.k8s.io)"
-)
 
 
 class _ReportPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -166,6 +162,8 @@ class JobReport(_ReportPart, frozen=True):
     progress: ProgressReport | None = None
     #: None where nobody knows, and in lists: only the page of a job looks into all its workers.
     goodput: GoodputReport | None = None
+    #: Workers above which no more ranks start (--max-np); None if the command does not say.
+    max_np_workers: int | None = None
 
 
 def shown(snapshot: Snapshot, *, now: float) -> JobReport:
@@ -243,7 +241,7 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
         launcher=_launcher(snapshot, view.launcher, state) if view.launcher else None,
         workers=workers,
         notices=view.facts.notices.splitlines(),
-        next=in_words(state, due) if snapshot.role_readable else [_NO_RIGHTS],
+        next=in_words(state, due),
         next_look=_time_or_none(due.wake_at),
         queue=_queue(state),
         parked=sorted(view.facts.skips),
@@ -256,6 +254,7 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
         needs_restart=_needs_restart(view) and not state.foreign,
         progress=progress,
         goodput=goodput,
+        max_np_workers=view.facts.max_np_workers or None,
     )
 
 
@@ -286,7 +285,7 @@ def _queue(state: JobState) -> QueueReport | None:
     """Return what the first capability says that knows the job's queue."""
     for shown in shown_of(state.view):
         if turn := shown.turn(state):
-            return QueueReport(*turn)
+            return QueueReport(turn.queue, turn.waiting, turn.place, turn.says)
     return None
 
 

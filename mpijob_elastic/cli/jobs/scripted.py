@@ -12,11 +12,12 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from mpijob_elastic.cli import rights
 from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import pods, write_change
 from mpijob_elastic.cli.jobs.pods import NotStarted
-from mpijob_elastic.cli.jobs.size_request import SizeRequest, sized
+from mpijob_elastic.cli.jobs.size_request import SizeRequest, size_decision
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
 from mpijob_elastic.cli.jobs.write_change import Patience
 from mpijob_elastic.cli.target import Where
@@ -60,11 +61,12 @@ async def scale(
     Raises `errors.KubeError`.
     """
     until = time.monotonic() + patience.seconds
-    decide = sized(asked, waits=patience.wait)
+    decide = size_decision(asked, waits=patience.wait)
     if not script.text:
         return await write_change.change(where, job, decide, patience)
     async with reached(where) as (client, namespace):
-        snapshot, tried = await write_change.written(client, namespace, job, decide, dry_run=True)
+        begun = await write_change.write(client, namespace, job, decide, dry_run=True)
+        snapshot, tried = begun.snapshot, begun.change
         launcher, kept = await _running(client, snapshot), f"{snapshot.view.name} was not changed"
         if not asked.grows and tried.patch is None:
             say("The script was not run: no worker has to leave.", err=True)
@@ -73,8 +75,8 @@ async def scale(
             if why := await _failure(client, launcher, first, seconds=patience.seconds, so=kept):
                 raise Refused(why)
         left = replace(patience, seconds=_left(until))
-        same = write_change.agreed(decide, tried.says, since="the script began")
-        end = await write_change.made(client, namespace, job, same, left)
+        same = write_change.same_decision(decide, tried.says, since="the script began")
+        end = await write_change.carry_out(client, namespace, job, same, left)
         if not asked.grows:
             return end
         if end is not Exit.DONE:
@@ -119,7 +121,7 @@ async def _failure(
     except errors.Unreachable as error:
         raise errors.Unreachable(f"{error}; {goes_on}") from error
     except errors.KubeError as error:
-        return f"the script did not run: {' '.join(str(error).split())}; {so}"
+        return f"the script did not run: {rights.in_words(error)}; {so}"
     except asyncio.CancelledError:
         say(f"Interrupted: {goes_on}.", err=True)
         raise

@@ -1,4 +1,4 @@
-"""The changes that `scaleout`, `scalein`, `suspend` and `resume` make, and what each waits for.
+"""The changes of `scale`, `scaleout`, `scalein`, `suspend` and `resume`, and what each waits for.
 
 A scale-in removes named workers by the annotation `parked`, unless they are the last workers: then
 a smaller size is enough. A scale-out that names parked workers brings them back. Only a scale-in
@@ -28,6 +28,7 @@ from mpijob_elastic.decide import suspend
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.phrases import listed, workers
 
@@ -42,6 +43,8 @@ class SizeRequest:
     count: int | None = None
     #: The new size.
     to: int | None = None
+    #: The size that the job must have now; None for any.
+    current: int | None = None
     #: Workers to add or remove, each as its index or the name of its pod.
     pods: Sequence[str] = ()
     #: Nodes whose workers all leave.
@@ -53,7 +56,7 @@ class SizeRequest:
         return bool(self.pods or self.nodes)
 
 
-def sized(asked: SizeRequest, *, waits: bool) -> Decide:
+def size_decision(asked: SizeRequest, *, waits: bool) -> Decide:
     """Return the change for a request.
 
     waits: the caller waits for the end, so a job that may not run now is refused.
@@ -62,11 +65,13 @@ def sized(asked: SizeRequest, *, waits: bool) -> Decide:
     async def decide(client: ApiWriter, snapshot: Snapshot) -> JobChange:
         view = snapshot.view
         state = refuse_unless_ours(snapshot, elastic=view.elastic)
+        _refuse_other_size(view, asked.current)
         _refuse_blind(view)
         these = _named(snapshot, asked)
         size = _size(view, asked, these)
         grows = size >= view.replicas if asked.grows is None else asked.grows
         _refuse_direction(view, size, grows=grows)
+        _refuse_beyond_bounds(view, size)
         if waits:
             _refuse_held(view, state)
         if owner := await size_owner(client, snapshot):
@@ -87,12 +92,24 @@ def sized(asked: SizeRequest, *, waits: bool) -> Decide:
 async def suspending(client: ApiWriter, snapshot: Snapshot) -> JobChange:
     """Return the change that suspends a job. Raises Refused with the reason if it is impossible."""
     view, key = snapshot.view, names.SUSPEND
-    refuse_unless_ours(snapshot, elastic=view.facts.acts_elastic)
-    await refuse_unknown(client, view, key, then=f"{view.name} would start again at once")
-    says = (
+    state = refuse_unless_ours(snapshot, elastic=view.facts.acts_elastic)
+    patch = None if view.policy.suspend else annotated(key, "true")
+    if patch:
+        await refuse_unknown(client, view, key, then=f"{view.name} would start again at once")
+    says = _suspension(view, state, is_new=patch is not None)
+    return JobChange(patch=patch, says=says, goal=waiting.stops, ended=_suspended)
+
+
+def _suspension(view: JobView, state: JobState, *, is_new: bool) -> str:
+    """Return what a suspension does to a job, in words. is_new: nobody has asked for it before."""
+    if not is_new:
+        return f"{view.name} is suspended already; nothing was changed"
+    if state.wishes.suspended_by and all(pod.facts.held_back for pod in view.pods):
+        by = state.wishes.suspended_by
+        return f"{view.name} is suspended already by {by}; it now stays so until it is resumed"
+    return (
         f"{view.name} is being suspended: its workers drain, and training ends until it is resumed"
     )
-    return JobChange(patch=annotated(key, "true"), says=says, goal=waiting.stops, ended=_suspended)
 
 
 async def resuming(_: ApiWriter, snapshot: Snapshot) -> JobChange:
@@ -112,11 +129,11 @@ async def resuming(_: ApiWriter, snapshot: Snapshot) -> JobChange:
         patch=patch or None,
         says=says,
         goal=partial(waiting.trains, size=size),
-        ended=_trains,
+        ended=trains_now,
     )
 
 
-def _trains(seen: JobMoment) -> str:
+def trains_now(seen: JobMoment) -> str:
     """Return the sentence that all workers train, or that this is unknown."""
     view, found = seen.snapshot.view, seen.found
     if found.training is None:
@@ -133,6 +150,12 @@ def _suspended(seen: JobMoment) -> str:
         f"{view.name} is suspended, and nothing of it runs. "
         f"`{command('resume', view)}` starts it again."
     )
+
+
+def _refuse_other_size(view: JobView, current: int | None) -> None:
+    """Raise Refused unless the job has the size that it must have now."""
+    if current not in {None, view.replicas}:
+        raise Refused(f"{view.name} has {workers(view.replicas)} now, not {current}")
 
 
 def _refuse_blind(view: JobView) -> None:
@@ -194,6 +217,15 @@ def _refuse_direction(view: JobView, size: int, *, grows: bool) -> None:
         )
 
 
+def _refuse_beyond_bounds(view: JobView, size: int) -> None:
+    """Raise Refused for a size that the webhook refuses, because its workers are named first."""
+    if size > max(MOST_WORKERS, view.replicas):
+        raise Refused(
+            f"{view.name}: {view.replicas} → {workers(size)}: an elastic job has at most "
+            f"{workers(MOST_WORKERS)}"
+        )
+
+
 def _named(snapshot: Snapshot, asked: SizeRequest) -> frozenset[int]:
     """Return the indices of the workers that the request names.
 
@@ -238,7 +270,7 @@ def _change(
         goal=partial(waiting.trains, size=size)
         if grows
         else partial(waiting.shrinks, size=size, leaving=surplus),
-        ended=_trains
+        ended=trains_now
         if grows
         else lambda _: f"{view.name} has {workers(size)}; removed: {surplus}.",
     )

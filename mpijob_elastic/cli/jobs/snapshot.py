@@ -12,14 +12,14 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from mpijob_elastic import capabilities, names
 from mpijob_elastic.capabilities.shown import READINGS
-from mpijob_elastic.decide import derive
+from mpijob_elastic.decide import derive, host_list
 from mpijob_elastic.decide.shown import Attach, first_word, shown_of
 from mpijob_elastic.diagnosis.facts import PodTrouble, Stuck
 from mpijob_elastic.kube import errors, resources
@@ -40,6 +40,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=KubeObject)
 F = TypeVar("F", bound=Fact)
+R = TypeVar("R")
 # Reads what a capability's objects say of a job, and the objects of each job by namespace and name.
 Seeing = tuple[Attach[Any], Mapping[tuple[str, str], list[Any]]]
 # The conditions of an MPIJob ([operator] pkg/apis/kubeflow/v1/common_types.go), the most telling
@@ -58,6 +59,10 @@ class NotServed(errors.KubeError):
     """The cluster does not serve the MPIJobs of mpi-operator v0.2.3."""
 
 
+class UnreadableObject(errors.KubeError):
+    """An object holds a value that cannot be read; the message says which."""
+
+
 class SeenJob(msgspec.Struct, frozen=True, kw_only=True):
     """An MPIJob."""
 
@@ -67,6 +72,8 @@ class SeenJob(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     #: PriorityClass of the workers, "" for none.
     priority: str
+    #: The MPIJob describes its workers; without them a size would be all that it says of them.
+    has_workers: bool
     #: See `MPIJob.resized_at`.
     resized_at: float
 
@@ -106,12 +113,15 @@ class Selection:
     namespace: str | None
     #: None for every job of the namespace.
     job: str | None = None
+    #: A selector for the labels of MPIJobs, "" for all.
+    labels: str = ""
 
     @property
     def jobs(self) -> Source[SeenJob]:
         """The selected MPIJobs."""
         field = f"metadata.name={self.job}" if self.job else None
-        return Source(resource=resources.MPI_JOBS, read=read_job, field=field)
+        label = self.labels or None
+        return Source(resource=resources.MPI_JOBS, read=read_job, label=label, field=field)
 
     @property
     def pods(self) -> Source[SeenPod]:
@@ -185,14 +195,19 @@ async def fetch(client: ApiReader, selection: Selection) -> list[Snapshot]:
 
 async def jobs(client: ApiReader, selection: Selection) -> list[SeenJob]:
     """Return the selected MPIJobs without other objects. Raises the errors of `fetch`."""
-    kind = resources.MPI_JOBS
     try:
         return await _list(client, selection.namespace, selection.jobs)
     except errors.NotFound as error:
-        raise NotServed(
-            f"{client.host} does not serve {kind.kind} {kind.api_version}; install mpi-operator "
-            "v0.2.3, or choose another cluster with --context"
-        ) from error
+        raise not_served(client) from error
+
+
+def not_served(client: ApiReader) -> NotServed:
+    """Return the error for a cluster without MPIJobs."""
+    kind = resources.MPI_JOBS
+    return NotServed(
+        f"{client.host} does not serve {kind.kind} {kind.api_version}; install mpi-operator "
+        "v0.2.3, or choose another cluster with --context"
+    )
 
 
 def snapshots(
@@ -240,6 +255,8 @@ def _put_together(
 ) -> Snapshot:
     facts = [pod.facts for pod in parts.pods.values()]
     [plain] = views.each([job.facts], pods=facts, configs=parts.configs, roles=parts.roles)
+    if not role_readable and plain.config:
+        plain = replace(plain, role=host_list.assumed_role(plain))
     key = (plain.namespace, plain.name)
     view = capabilities.told(plain, seen=(see(plain, of_job[key]) for see, of_job in seeing))
     return Snapshot(view=view, job=_named(job, view), pods=parts.pods, role_readable=role_readable)
@@ -290,6 +307,19 @@ def checked(read: Callable[[bytes], T]) -> Callable[[bytes], T]:
     return bounded
 
 
+def read_named(raw: bytes, read: Callable[[bytes], R], resource: Resource, name: str) -> R:
+    """Read an object that was asked for by its name, as `NAMESPACE/NAME`.
+
+    Raises UnreadableObject: a list leaves such an object out, but here nothing else is asked for.
+    """
+    try:
+        check_cost(raw)
+        return read(raw)
+    except Exception as error:
+        said = f"{resource.kind} {name} cannot be read: {error}"
+        raise UnreadableObject(said) from error
+
+
 async def no_such(client: ApiReader, namespace: str | None, job: str) -> NoSuchJob:
     """Return the error for a job that does not exist, with the names of other jobs."""
     return NoSuchJob(f"no MPIJob {job}{in_words(namespace)}; {await _hint(client, namespace, job)}")
@@ -305,7 +335,7 @@ async def _hint(client: ApiReader, namespace: str | None, job: str) -> str:
     if here:
         return f"existing jobs: {phrases.listed(sorted(here))}"
     return (
-        "there are no MPIJobs; choose another namespace with -n, or list all with "
+        "there are no MPIJobs; choose another namespace with -n, or, if you may, list all with "
         "`mpijob-elastic get -A`"
     )
 
@@ -324,6 +354,7 @@ def read_job(raw: bytes) -> SeenJob:
         facts=facts,
         state=_job_state(job, facts),
         priority=job.pod(names.ROLE_WORKER).priority_class_name or "",
+        has_workers=job.describes(names.ROLE_WORKER),
         resized_at=job.resized_at,
     )
 

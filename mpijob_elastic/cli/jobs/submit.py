@@ -1,20 +1,19 @@
 """`submit`: make an MPIJob v1 from options named as those of `arena submit etjob`."""
 
 import re
-import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, Literal
 
 from mpijob_elastic import capabilities, names
-from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.jobs import at_work, pod_fields, table
+from mpijob_elastic.cli.jobs import creation, manifest_file, pod_fields
+from mpijob_elastic.cli.jobs.creation import Creation
 from mpijob_elastic.cli.jobs.pod_fields import PodWords
-from mpijob_elastic.cli.jobs.write_change import MANAGER
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused
-from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.model import (
     elastic_line,
@@ -25,7 +24,6 @@ from mpijob_elastic.model import (
     shell,
 )
 from mpijob_elastic.model.launch_command import ELASTIC_SH, HOROVODRUN, MPIRUN, Launch
-from mpijob_elastic.telemetry.terminal import say
 
 Object = dict[str, Any]
 # What starts the ranks: horovodrun, or an mpirun that elastic.sh starts.
@@ -60,8 +58,8 @@ class Words:
     cpu: str = ""
     memory: str = ""
     env: Mapping[str, str]
-    #: The path at which each volume claim is mounted, by the claim's name.
-    data: Mapping[str, str]
+    #: The paths at which each volume claim is mounted, by the claim's name.
+    data: Mapping[str, Sequence[str]]
     working_dir: str = ""
     np: int | None = None
     driver: DriverName = "horovod"
@@ -69,6 +67,8 @@ class Words:
     queue: str = ""
     priority: str = ""
     gang: str = ""
+    #: Which pods are deleted once the job has ended.
+    clean_pod_policy: str = "Running"
     pods: PodWords = field(default_factory=PodWords)
 
 
@@ -95,7 +95,11 @@ def manifest(words: Words) -> Object:
         "Launcher": {"replicas": 1, "template": launcher},
         "Worker": {"replicas": words.workers, "template": worker},
     }
-    spec = {"slotsPerWorker": _slots(words), "cleanPodPolicy": "Running", "mpiReplicaSpecs": specs}
+    spec = {
+        "slotsPerWorker": _slots(words),
+        "cleanPodPolicy": words.clean_pod_policy,
+        "mpiReplicaSpecs": specs,
+    }
     return {
         "apiVersion": MPI_JOBS.api_version,
         "kind": MPI_JOBS.kind,
@@ -184,6 +188,7 @@ def check(words: Words) -> None:
         )
     for amount in _amounts(words):
         _check_amount(amount)
+    _refuse_one_path(words)
     size, low, high = words.workers, words.min_workers, words.max_workers
     if low and high and low > high:
         raise Refused(f"--min-workers is {low}, which is above --max-workers {high}")
@@ -191,6 +196,16 @@ def check(words: Words) -> None:
         raise Refused(f"--workers is {size}, which is below --min-workers {low}")
     if high and size > high:
         raise Refused(f"--workers is {size}, which is above --max-workers {high}")
+
+
+def _refuse_one_path(words: Words) -> None:
+    """Raise Refused for two volumes at one path, with which the API server takes no pod."""
+    paths = Counter(chain(*words.data.values(), pod_fields.paths(words.pods)))
+    if twice := [path for path, times in paths.items() if times > 1]:
+        raise Refused(
+            f"two volumes would be mounted at {twice[0]}; give each its own path by --data "
+            "CLAIM:PATH or --data-dir HOST-PATH:PATH"
+        )
 
 
 def _as_object_name(name: str) -> str:
@@ -218,6 +233,8 @@ def _amounts(words: Words) -> Iterator[_Amount]:
         yield _Amount(option="--cpu", text=words.cpu, example="500m or 4")
     if words.memory:
         yield _Amount(option="--memory", text=words.memory, example="500Mi or 8Gi")
+    if words.pods.shm_size:
+        yield _Amount(option="--shm-size", text=words.pods.shm_size, example="2Gi")
     for resource, text in words.pods.devices.items():
         option, is_whole = f"--device {resource}", _is_counted(resource)
         yield _Amount(option=option, text=text, example="1", is_whole=is_whole)
@@ -243,37 +260,40 @@ def _is_counted(resource: str) -> bool:
     return "/" in resource and "kubernetes.io/" not in resource
 
 
-async def submit(where: Where, words: Words, *, dry_run: bool, output: str) -> Exit:
-    """Create the job, or only print it if `dry_run`. Raises `errors.KubeError`."""
+async def submit(where: Where, words: Words, asked: Creation) -> Exit:
+    """Create the job that the options describe. Raises `errors.KubeError`."""
     check(words)
-    body, here = manifest(words), ""
-    if not dry_run:
-        async with reached(where) as (client, namespace):
-            working = await at_work.check(client, now=time.time())
-            if working.trouble:
-                say(f"Warning: {working.trouble}", err=True)
-            here = f"{words.name} -n {namespace}"
-            try:
-                await client.create_object(MPI_JOBS.path(namespace), body=body, query=MANAGER)
-            except errors.AlreadyExists:
-                raise Refused(
-                    f"there is an MPIJob {namespace}/{words.name}: choose another --name, or "
-                    f"`mpijob-elastic delete {here}`"
-                ) from None
-    if warning := _warning(command(words)):
-        say(f"Warning: {warning}", err=True)
-    if output == "name":
-        say(f"mpijob.{MPI_JOBS.group}/{words.name}")
-    elif lines := table.serialized(body, "yaml" if dry_run and output == "text" else output):
-        say(*lines)
-    else:
-        say(f"MPIJob {words.name} created. Follow it, and see what its workers wait for:")
-        say(f"  mpijob-elastic watch {here}", f"  mpijob-elastic explain {here}")
-    return Exit.DONE
+    warned = replace(asked, warning=_warning(command(words), asked))
+    return await creation.create(where, manifest(words), warned)
 
 
-def _warning(line: Sequence[str]) -> str:
-    """Return what is wrong with the command's host list; "" if nothing is."""
+async def submit_file(where: Where, file: str, asked: Creation) -> Exit:
+    """Create the MPIJob of a file; `-` stands for standard input.
+
+    Raises `errors.KubeError` and OSError.
+    """
+    body = manifest_file.read(file)
+    here = replace(where, namespace=manifest_file.namespace(body, where.namespace, file))
+    name = body["metadata"].get("name", "")
+    if names.gets_no_pod(name):
+        raise Refused(f"{file}: the operator makes no pod for the name {name}: {_too_long(name)}")
+    warning = _warning(manifest_file.launcher_line(body), asked)
+    return await creation.create(here, body, replace(asked, warning=warning))
+
+
+def _too_long(name: str) -> str:
+    return f"it has {len(name)} characters, and {names.LONGEST_LABEL} are the most"
+
+
+def _warning(line: Sequence[str], asked: Creation) -> str:
+    return warning(line, is_read=asked.dry_run != "client")
+
+
+def warning(line: Sequence[str], *, is_read: bool) -> str:
+    """Return what is wrong with the command's host list; "" if nothing is.
+
+    is_read: whether the webhook reads the command too, and warns of what it can read there.
+    """
     launch = launch_command.parse(line)
     if not policy.names_discovery(line):
         advice = "with --np, horovodrun starts the command in each worker"
@@ -284,12 +304,10 @@ def _warning(line: Sequence[str]) -> str:
         )
     if launch and launch.program == ELASTIC_SH:
         return _elastic_warning(launch, " ".join(line))
-    if any(names.ARENA_DISCOVER_HOSTS_PATH in text for text in line):
-        return (
-            f"{names.ARENA_DISCOVER_HOSTS_PATH} of Arena's image prints et-operator's list, which "
-            f"is not there; write {names.DISCOVER_HOSTS_PATH}"
-        )
-    return ""
+    if not any(names.ARENA_DISCOVER_HOSTS_PATH in text for text in line):
+        return ""
+    is_said = launch is not None and launch.discovery_script == names.ARENA_DISCOVER_HOSTS_PATH
+    return "" if is_read and is_said else policy.ARENA_SCRIPT
 
 
 def _elastic_warning(launch: Launch, text: str) -> str:
@@ -342,12 +360,11 @@ def _template(words: Words, role: str) -> Object:
     container["env"] = [{"name": name, "value": value} for name, value in env.items()]
     spec: Object = {"containers": [container]}
     if words.data:
-        volumes = {claim: f"data-{number}" for number, claim in enumerate(words.data)}
-        container["volumeMounts"] = [
-            {"name": volumes[claim], "mountPath": path} for claim, path in words.data.items()
-        ]
-        claims = ((name, {"claimName": claim}) for claim, name in volumes.items())
-        spec["volumes"] = [{"name": name, "persistentVolumeClaim": claim} for name, claim in claims]
+        spec["volumes"], container["volumeMounts"] = [], []
+    for number, (claim, paths) in enumerate(words.data.items()):
+        name = f"data-{number}"
+        spec["volumes"].append({"name": name, "persistentVolumeClaim": {"claimName": claim}})
+        container["volumeMounts"] += [{"name": name, "mountPath": path} for path in paths]
     if words.priority:
         spec["priorityClassName"] = words.priority
     return {"spec": spec}

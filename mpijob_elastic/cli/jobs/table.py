@@ -23,16 +23,29 @@ NONE = "-"
 FOLDED_ABOVE = 24
 SHOWN_ALIKE = 3
 _GAP = "   "
+_NO_ROLE = (
+    "EXEC is not known: you lack the right to read the launcher's Role "
+    "(list, watch roles.rbac.authorization.k8s.io)"
+)
 
 
 def columns(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Return the lines of a table with aligned columns."""
-    table = [header, *rows]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return [
+    return aligned([header, *rows])[1]
+
+
+def aligned(
+    rows: Sequence[Sequence[str]], least: Sequence[int] = ()
+) -> tuple[list[int], list[str]]:
+    """Return the widths of the columns, at least `least`, and the lines of aligned rows."""
+    least = least or [0] * len(rows[0])
+    longest = (max(map(len, column)) for column in zip(*rows, strict=True))
+    widths = list(map(max, longest, least))
+    lines = [
         _GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in table
+        for row in rows
     ]
+    return widths, lines
 
 
 def jobs(
@@ -45,9 +58,41 @@ def jobs(
 ) -> list[str]:
     """Return a table with a line for each job; `reports` must not be empty."""
     rows = [
-        _row(report, now, contexts=contexts, namespaces=namespaces, wide=wide) for report in reports
+        cells(report, now=now, contexts=contexts, namespaces=namespaces, wide=wide)
+        for report in reports
     ]
-    return columns([*rows[0]], ([cell or NONE for cell in row.values()] for row in rows))
+    return columns([*rows[0]], (list(row.values()) for row in rows))
+
+
+def cells(
+    report: JobReport,
+    *,
+    now: datetime,
+    contexts: bool = False,
+    namespaces: bool,
+    wide: bool,
+) -> dict[str, str]:
+    """Return the text of each column for a job, NONE for an empty cell."""
+    row = {"CONTEXT": report.context} if contexts else {}
+    row |= {"NAMESPACE": report.namespace} if namespaces else {}
+    row |= {
+        "NAME": report.name,
+        "STATE": report.state,
+        "PHASE": report.phase,
+        "DESIRED": _desired(report),
+        "READY": str(report.ready),
+        "PUBLISHED": str(report.published),
+        "DRAINING": str(report.draining),
+        "GPUS": devices.in_words(report.gpus, report.slices),
+        "ELASTIC": "" if report.foreign else _elastic(report),
+        "AGE": age(report.created, now=now),
+        "LAST-SCALE": _last_scale(report, now),
+        "PROGRESS": _steps(report.progress, between="/") if report.progress else "",
+        "ETA": _time_left(report.progress) if report.progress else "",
+    }
+    if wide:
+        row |= _more(report, now)
+    return {name: cell or NONE for name, cell in row.items()}
 
 
 def details(report: JobReport, *, now: datetime, whole: bool = False) -> list[str]:
@@ -69,12 +114,13 @@ def details(report: JobReport, *, now: datetime, whole: bool = False) -> list[st
         "",
         *columns(header, (_worker(report, worker, now)[: len(header)] for worker in shown)),
         *more,
+        *(["", _NO_ROLE] if report.exec_names is None and report.workers else []),
         "",
         f"{names.KEY_DISCOVER_HOSTS} prints:",
         *hosts,
         *(["", "Notices:", *_indented(report.notices)] if report.notices else []),
         "",
-        "Next:",
+        "The controller does next:",
         *_indented([*report.next, *again]),
     ]
 
@@ -103,30 +149,6 @@ def span(long: float) -> str:
         if seconds < size * most:
             return f"{seconds // size}{unit}"
     return f"{seconds // 86400}d"
-
-
-def _row(
-    report: JobReport, now: datetime, *, contexts: bool, namespaces: bool, wide: bool
-) -> dict[str, str]:
-    """Return the text of each column for a job, "" for an empty cell."""
-    cells = {"CONTEXT": report.context} if contexts else {}
-    cells |= {"NAMESPACE": report.namespace} if namespaces else {}
-    cells |= {
-        "NAME": report.name,
-        "STATE": report.state,
-        "PHASE": report.phase,
-        "DESIRED": _desired(report),
-        "READY": str(report.ready),
-        "PUBLISHED": str(report.published),
-        "DRAINING": str(report.draining),
-        "GPUS": devices.in_words(report.gpus, report.slices),
-        "ELASTIC": "" if report.foreign else _elastic(report),
-        "AGE": age(report.created, now=now),
-        "LAST-SCALE": _last_scale(report, now),
-        "PROGRESS": _steps(report.progress, between="/") if report.progress else "",
-        "ETA": _time_left(report.progress) if report.progress else "",
-    }
-    return cells | (_more(report, now) if wide else {})
 
 
 def _more(report: JobReport, now: datetime) -> dict[str, str]:
@@ -257,8 +279,12 @@ def _desired(report: JobReport) -> str:
 
 
 def _bounds(report: JobReport) -> str:
-    low, high = report.min_replicas, report.max_replicas
-    return f" (allowed: {low or 1} to {high or 'any number'})" if low or high else ""
+    low, high, most = report.min_replicas or 1, report.max_replicas, report.max_np_workers
+    if not (report.min_replicas or high):
+        return ""
+    allowed = f"{low} to {high}" if high else f"{low} or more"
+    bound = f"; --max-np lets {most} train" if most and (high is None or most < high) else ""
+    return f" (allowed: {allowed}{bound})"
 
 
 def _moment(at: datetime) -> str:

@@ -28,7 +28,7 @@ from mpijob_elastic.cli.jobs.watch import REFRESHES, clock
 from mpijob_elastic.decide import derive
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.diagnosis.explanation import diagnose
-from mpijob_elastic.diagnosis.facts import Explanation, Facts, Level, WorkerFinding
+from mpijob_elastic.diagnosis.facts import Explanation, Level, WorkerFinding
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model import phrases
@@ -104,14 +104,13 @@ async def wait(
     None to print it. leader: looked at too, because without a leading controller the job waits for
     one. Raises NoSuchJob if the job is deleted, and other `errors.KubeError`.
     """
-    view, deadline = first.view, time.monotonic() + seconds
+    view, deadline, began = first.view, time.monotonic() + seconds, time.time()
     with nullcontext(show) if show else _display(Console(highlight=False)) as tell:
         while True:
             last = None
             try:
-                seen = await _see(
-                    client, await fetch_job(client, view.namespace, view.name), look=look
-                )
+                found = await fetch_job(client, view.namespace, view.name)
+                seen = await _see(client, found, look=look, began=began)
             except NoSuchJob:
                 raise NoSuchJob(f"MPIJob {view.name} was deleted") from None
             except errors.KubeError as error:
@@ -151,22 +150,24 @@ def unled(progress: Progress, trouble: str) -> Progress:
     return replace(progress, now=f"{trouble}; {at_work.ONCE}", step=trouble)
 
 
-async def _see(client: ApiReader, snapshot: Snapshot, *, look: bool) -> JobMoment:
+async def _see(client: ApiReader, snapshot: Snapshot, *, look: bool, began: float) -> JobMoment:
     """Return the job as it is now.
 
-    Ranks are looked for only once all workers are listed, because a worker that is not listed
-    does not train.
+    began: when the wait for a change began, in seconds since the epoch, because the API server does
+    not always tell the time of a change. Ranks are looked for only once all workers are listed,
+    because a worker that is not listed does not train.
     """
     view, now = snapshot.view, time.time()
-    found = diagnose(view, explain.known(snapshot), now=now)
+    known = explain.known(snapshot)
+    known = replace(known, resized_at=max(known.resized_at, began))
+    found = diagnose(view, known, now=now)
     seen = JobMoment(snapshot=snapshot, state=derive(view, now=now), found=found)
     if look and seen.wanted and all(worker.cause.level is Level.UNKNOWN for worker in seen.wanted):
         running = [
             worker for worker in view.workers if worker.running and not worker.facts.deleting
         ]
         looks = await exec_probes.into_workers(client, view, running)
-        known = explain.known(snapshot, Facts(looks=looks))
-        seen = replace(seen, found=diagnose(view, known, now=now))
+        seen = replace(seen, found=diagnose(view, replace(known, looks=looks), now=now))
     return seen
 
 
@@ -195,7 +196,7 @@ def _waits_for(seen: JobMoment, worker: WorkerFinding) -> tuple[str, str]:
     """Return `Progress.now` and `Progress.step` while a worker does not train."""
     held = seen.state.wishes.held.get(worker.name)
     now = f"{worker.name} does not start: {held}" if held else worker.cause.alone
-    return now, f"{worker.name} {worker.cause.cause} {held}"
+    return now, f"{worker.name} {worker.cause.cause} {worker.cause.level} {held}"
 
 
 def shrinks(seen: JobMoment, *, size: int, leaving: int) -> Progress:

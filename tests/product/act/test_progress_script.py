@@ -79,6 +79,16 @@ class Worker:
             finally:
                 subprocess.run([*self.inside, "kill", "-KILL", pid], check=True)
 
+    @contextmanager
+    def looks_long(self, script: str) -> Iterator[None]:
+        """Run a look that has given itself its name, and waits."""
+        look = self.command(script)[len(self.inside) :]
+        with self.runs(*look) as process:
+            pid = process.split()[0]
+            while self._read(f"/proc/{pid}/comm").strip() != worker_scripts.LOOK:
+                pass  # before that it counts as a process of the worker
+            yield
+
     def _read(self, path: str) -> str:
         command = [*self.inside, "cat", path]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -216,8 +226,7 @@ def test_without_head_there_is_no_line(inside: Worker, tmp_path: Path) -> None:
     ids=["controller", "command line"],
 )
 def test_looks_at_the_same_time_do_not_count_one_another(inside: Worker, script: str) -> None:
-    look = inside.command(script)[len(inside.inside) :]
-    with inside.runs(*look), inside.runs(*look):
+    with inside.looks_long(script), inside.looks_long(script):
         assert inside.look() == "idle\n"
         assert "sh" not in inside.look(exec_probes.SCRIPT).split()
 

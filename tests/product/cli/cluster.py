@@ -12,6 +12,7 @@ from aiohttp import web
 
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import explain, show
+from mpijob_elastic.cli.jobs.show import JobsAsked
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.lease import micro_time
@@ -60,7 +61,10 @@ def world(*extra: dict[str, Any], replicas: int = 2, **answers: Any) -> Answers:
 
 @asynccontextmanager
 async def serving(directory: Path, answers: Answers) -> AsyncIterator[tuple[Where, list[str]]]:
-    """A cluster with these objects or answers, by plural or version/plural; and the requests it got."""
+    """A cluster with these objects or answers, by plural or version/plural; and the requests it got.
+
+    `POST` before a plural: what it answers to a creation, which it refuses otherwise.
+    """
     asked: list[str] = []
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -71,7 +75,10 @@ async def serving(directory: Path, answers: Answers) -> AsyncIterator[tuple[Wher
         version, plural = parts[3], parts[-1]
         usual: Callable[[], web.Response] | list[worlds.Object]
         usual = lease if plural == names.LEASE else []
-        content = answers.get(f"{version}/{plural}", answers.get(plural, usual))
+        longer = f"{parts[-2]}/{plural}"
+        content = answers.get(
+            longer, answers.get(f"{version}/{plural}", answers.get(plural, usual))
+        )
         if isinstance(content, list):
             return web.json_response(page(content, request))
         if callable(content):
@@ -80,7 +87,17 @@ async def serving(directory: Path, answers: Answers) -> AsyncIterator[tuple[Wher
         return web.Response(status=content.status, headers=content.headers, body=content.body)
 
     application = web.Application()
+
+    async def created(request: web.Request) -> web.StreamResponse:
+        asked.append(f"POST {request.path_qs}")
+        content = answers.get(
+            f"POST {request.path.split('/')[-1]}", status(405, "MethodNotAllowed")
+        )
+        assert isinstance(content, web.Response)
+        return web.Response(status=content.status, headers=content.headers, body=content.body)
+
     application.router.add_get("/{path:.*}", answer)
+    application.router.add_post("/{path:.*}", created)
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -129,7 +146,8 @@ class Commands:
     async def get(self, answers: Answers, job: str | None = "train", output: str = "table") -> str:
         """Return what `get` prints."""
         async with serving(self._folder, answers) as (where, self.asked):
-            await show.get([where], job=job, output=output)
+            asked = JobsAsked(jobs=[job] if job else [], output=output)
+            await show.get([where], asked)
         return self._capsys.readouterr().out
 
     async def explain(self, answers: Answers, **options: Any) -> tuple[bool | None, str]:

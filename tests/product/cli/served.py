@@ -10,7 +10,7 @@ from mpijob_elastic import names
 from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.dashboard import server
 from mpijob_elastic.cli.target import Where
-from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, ROLES, Resource
+from mpijob_elastic.kube.resources import CONFIG_MAPS, LEASES, MPI_JOBS, PODS, ROLES, Resource
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
 from tests.doubles.api import TinyApi, merged, refused
 from tests.doubles.direct import Sent
@@ -89,17 +89,29 @@ def admit(api: TinyApi, *, denies: str = "") -> None:
         if sent.method != "PATCH" or "dryRun" not in sent.query:
             return None
         if denies or "?" in sent.body["metadata"].get("annotations", {}).values():
-            raise refused(403, "Forbidden", f'admission webhook "w" denied the request: {denies}')
+            raise refused(
+                403,
+                "Forbidden",
+                f'admission webhook "sizes.webhook.mpijob-elastic" denied the request: {denies}',
+            )
         return merged(api.objects[sent.path], sent.body)
 
     api.hook = webhook
 
 
+# Renewed in the future, as by a clock that is ahead, so it is never too old.
+LEADS = {
+    "metadata": {"name": names.LEASE, "namespace": names.NAMESPACE},
+    "spec": {"holderIdentity": "a", "renewTime": "2999-01-01T00:00:00.000000Z"},
+}
+
+
 @asynccontextmanager
 async def one_job() -> AsyncIterator[TinyApi]:
-    """Give a server with the job `train` of three workers, and our webhook."""
+    """Give a server with the job `train` of three workers, our webhook, and a controller that leads."""
     async with TinyApi(selects=True) as api:
         api.put("/version", {})
+        api.put(LEASES.path(names.NAMESPACE, names.LEASE), LEADS)
         put_job(api, "train", size=3)
         admit(api)
         yield api

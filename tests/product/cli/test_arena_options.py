@@ -233,4 +233,81 @@ def test_no_word_is_lost(words: list[str]) -> None:
 
 def test_the_page_names_each_option() -> None:
     page = (ROOT / "docs" / "arena.md").read_text()
-    assert [name for name in arena.FLAGS if f"`{name}`" not in page] == []
+    assert [name for name in (*arena.FLAGS, *arena.MPIJOB_FLAGS) if f"`{name}`" not in page] == []
+
+
+# pkg/argsbuilder/submit_mpijob.go has these five, of which an etjob has two as well.
+@pytest.mark.parametrize(
+    ("words", "policy"),
+    [
+        (("--clean-task-policy=All",), "All"),
+        (("--clean-task-policy", "None"), "None"),
+        (("--mounts-on-launcher",), "Running"),
+        (("--mounts-on-launcher=true", "--cpu=1", "--memory=1Gi"), "Running"),
+        (("--gputopology=false",), "Running"),
+    ],
+)
+def test_a_line_for_an_mpijob_is_accepted(words: tuple[str, ...], policy: str) -> None:
+    assert made(*words)["spec"]["cleanPodPolicy"] == policy
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--gputopology", LINE), "--gputopology: leave it out: only Alibaba Cloud's scheduler"),
+        (("--clean-task-policy=Some", LINE), "'Some' is not one of 'None', 'Running', 'All'"),
+        (("--mounts-on-launcher", "true", LINE), "write --mounts-on-launcher=true; a word of"),
+        (("--retry=3", LINE), "For an mpijob it is spec.backoffLimit"),
+    ],
+)
+def test_a_line_for_an_mpijob_is_refused(words: tuple[str, ...], expected: str) -> None:
+    done = submit(*words)
+    assert done.exit_code == 2
+    assert expected in said(done)
+
+
+@pytest.mark.parametrize("kind", ["etjob", "et", "mpijob", "mpi", "mj"])
+def test_the_kind_of_a_job_may_stand_first(kind: str) -> None:
+    words = ("--name=train", "--image=horovod:1", "--dry-run", LINE)
+    assert typed("submit", kind, *words).stdout == typed("submit", *words).stdout
+
+
+def test_a_kind_that_stands_elsewhere_is_a_word_of_the_command() -> None:
+    assert "- mpijob" in submit("--", "mpijob", "x").stdout
+
+
+@pytest.mark.parametrize("kind", ["tfjob", "pytorchjob", "horovodjob", "rayjob"])
+def test_another_kind_stays_with_arena(kind: str) -> None:
+    done = typed("submit", kind, "--name=train", "--image=i", LINE)
+    assert done.exit_code == 2
+    assert f"{kind} is no MPIJob" in said(done)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("get train --type=etjob", "--type; leave it out: all jobs here are MPIJobs"),
+        ("list -T et", "-T; leave it out"),
+        ("list --allNamespaces", "type --all-namespaces"),
+        ("get train -e", "type `mpijob-elastic events JOB`"),
+        ("get train -g", "`mpijob-elastic top JOB` shows how busy GPUs are"),
+        ("logs train -i train-worker-1", "type --worker N for those of one worker"),
+        ("logs train --instance=train-worker-1", "type --worker N"),
+        ("attach train --instance train-worker-1", "`mpijob-elastic attach JOB 2`"),
+        ("attach train -c main -- ls", "`mpijob-elastic attach JOB 2`"),
+        ("attach train --type mpi -- ls --all", "leave it out: all jobs here are MPIJobs"),
+        ("top train -r", "type `watch mpijob-elastic top`"),
+        ("scaleout --name=train --count=1", "type the job's name without an option"),
+        ("scalein --name=train --retry=3", "type the job's name without an option"),
+        ("scaleout train --retry=3", "the controller tries again by itself"),
+        ("delete train --type=et", "leave it out"),
+        ("delete --all", "`mpijob-elastic prune` deletes all finished jobs"),
+        ("events --for mpijob/train", "type the job's name without an option"),
+    ],
+)
+def test_an_option_of_another_command_of_arena_is_named_with_what_to_type(
+    line: str, expected: str
+) -> None:
+    done = typed(*line.split())
+    assert done.exit_code == 2
+    assert expected in said(done)

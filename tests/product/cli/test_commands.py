@@ -17,7 +17,7 @@ from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 from lab.ports import free_ports
-from mpijob_elastic import names
+from mpijob_elastic import __version__, names
 from mpijob_elastic.cli import app, exit_codes, main
 from mpijob_elastic.cli.cluster import ending
 from mpijob_elastic.cli.exit_codes import Exit
@@ -29,12 +29,12 @@ from tests.faults.kubeconfig import write_plain
 OLD = "apiVersion: kubeflow.org/v1alpha2\nkind: MPIJob\nmetadata: {name: old}\nspec: {gpus: 4}\n"
 PROGRAM = get_command(app)
 assert isinstance(PROGRAM, TyperGroup)
-COMMANDS = set(PROGRAM.commands) - {"upgrade"}
+COMMANDS = set(PROGRAM.commands) - {"upgrade", "set"} | {"set bounds"}
 UPGRADE = PROGRAM.commands["upgrade"]
 assert isinstance(UPGRADE, TyperGroup)
 
 SUBMIT = "submit --name=train --image=horovod:1"
-SEVERAL = "No such options: --sync, --boards, --logs "
+SEVERAL = "No such options: --sync, --boards, --log-dir "
 OF_PODS = ("get", "watch", "explain", "logs", "attach", "top")
 UPGRADES = [f"upgrade {name}" for name, each in UPGRADE.commands.items() if not each.hidden]
 
@@ -119,6 +119,11 @@ def test_a_timeout_is_no_refusal() -> None:
             "scaleout train --script true --no-wait",
             "the script runs once all workers train: leave out --no-wait",
         ),
+        ("scaleout etjob train", '(train); leave out "etjob": all jobs here are MPIJobs'),
+        ("scalein -n ml mpijob train --count 1", 'leave out "mpijob": all jobs'),
+        ("top job train", '(train); leave out "job": all jobs here are MPIJobs'),
+        ("top train eval", "Got unexpected extra argument(s) (eval) "),
+        ("scalein etjob --name=train", "--name; type the job's name without an option "),
         ("watch", "Missing argument"),
         ("explain", "Missing argument"),
         ("explain train -o wide", "wide"),
@@ -148,11 +153,14 @@ def test_a_timeout_is_no_refusal() -> None:
         (f"{SUBMIT} --workers -1 true", "Input should be greater than or equal to 1"),
         ("get -n -A", "'--namespace' / '-n': -A begins with a dash"),
         ("upgrade preflight --overlay --canary", "--canary begins with a dash"),
-        (f"{SUBMIT} --sync --boards --logs=/l true", SEVERAL),
+        (f"{SUBMIT} --sync --boards --log-dir=/l true", SEVERAL),
         (f"{SUBMIT} --boards --boards true", "No such option: --boards "),
         (f"{SUBMIT} --min-worker 2 true", "(Possible options: --max-workers, --min-workers"),
         ("get -n", "Usage: mpijob-elastic get"),
         ("get -xA -z", "No such options: -x, -z "),
+        ("attach train -x -z -- ls -l", "No such options: -x, -z "),
+        ("attach train -n --context a -- ls", "'--namespace' / '-n': --context begins with a dash"),
+        ("attach train -n -- ls", "Usage: mpijob-elastic attach"),
         ("get -o jsn", "'--output' / '-o': 'jsn' is not one of 'table', 'wide', 'json'"),
         ("install --image REPOSITORY/mpijob-elastic:1", "REPOSITORY stands for your registry and"),
         ("install --dry-run --image Bad:1", "'Bad:1' is no reference to an image: 'Bad' has capit"),
@@ -247,12 +255,39 @@ def test_what_is_left_comes_first_and_nothing_counts_as_uninstalled(
     assert ending(left) == lines
 
 
-@pytest.mark.parametrize("option", ["-w", "--watch", "-Aw"])
-def test_the_option_of_kubectl_to_follow_names_the_command_watch(option: str) -> None:
-    done = typed("get", option)
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("get --show-labels", "No such option: --show-labels"),
+        ("get --show-labels", "`kubectl get mpijobs --show-labels` does that"),
+        ("list --field-selector=x", "`kubectl get mpijobs --field-selector` does that"),
+        ("get -o go-template={{.}}", "go-template: write the template as -o jsonpath=..., or type"),
+        ("get -o jsonpath", "jsonpath: write what to print behind an equals sign"),
+        ("get -o custom-columns", "custom-columns: write what to print behind an equals sign"),
+        ("get -o jsonpath-file=x", 'type -o jsonpath="$(cat FILE)"'),
+        ("get -o jsonpath={.x", "} is missing: braces hold one path or one text, at the end"),
+        ("get -o=jsonpath={.x", "} is missing: braces hold one path or one text, at the end"),
+        ("get -o jsonpath=", "the template is empty"),
+        ("get -o custom-columns=NAME", "NAME is no HEADER:PATH, such as NAME:.name"),
+        ("get -o name=x", "'name' is not one of 'table', 'wide'"),
+        ("get --sort-by {.a", "{.a"),
+        ("get --sort-by .a[", "[ without ]"),
+        (
+            "logs train --since-time yesterday",
+            "yesterday is no moment such as 2026-01-31T08:00:00Z",
+        ),
+        ("logs train --since-time 2026-01-31T08:00:00", "is no moment such as"),
+        ("logs train --since 5m --since-time 2026-01-31T08:00:00Z", "give --since or --since-time"),
+        ("get train -l a=b", "give names or a selector, not both"),
+        ("get train eval -A", "a job is in one namespace"),
+        ("get -w --context a --context b", "only one cluster can be watched"),
+        ("get pod/train", "pod/train is not an MPIJob"),
+    ],
+)
+def test_what_cannot_be_had_is_wrong_usage_with_what_to_type(words: str, says: str) -> None:
+    done = typed(*words.split())
     assert done.exit_code == Exit.USAGE
-    assert "No such option: -" in done.stderr
-    assert "`mpijob-elastic watch JOB` follows a job" in done.stderr
+    assert says in " ".join(done.stderr.replace("│", " ").split())
 
 
 @pytest.mark.parametrize(
@@ -309,3 +344,30 @@ def awaited(url: str, process: subprocess.Popen[bytes]) -> str:
             return str(answer.read().decode())
         time.sleep(0.05)
     return "not answered"
+
+
+@pytest.mark.parametrize("words", ["--version", "version"])
+def test_the_version_is_a_line(words: str) -> None:
+    done = typed(words)
+    assert (done.exit_code, done.stdout) == (0, f"mpijob-elastic {__version__}\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "same"),
+    [
+        ("help", "--help"),
+        ("help get", "get --help"),
+        ("help set", "set --help"),
+        ("help upgrade preflight", "upgrade preflight --help"),
+    ],
+)
+def test_help_shows_what_the_option_shows(words: str, same: str) -> None:
+    done, other = typed(*words.split()), typed(*same.split())
+    assert (done.exit_code, done.stdout) == (0, other.stdout)
+    assert "Usage:" in done.stdout
+
+
+def test_help_for_no_command_proposes_one() -> None:
+    done = typed("help", "gett")
+    assert done.exit_code == Exit.USAGE
+    assert "Did you mean 'get'?" in done.stderr

@@ -85,6 +85,26 @@ async def test_kubectl_gets_values_with_their_texts_and_a_directive(
     assert await completed(kubeconfig, *words) == [*lines, ":4"]
 
 
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("words", "values"),
+    [
+        (("get", "-o", "j"), ["json", "jsonpath="]),
+        (("get", "--output", "cu"), ["custom-columns="]),
+        (("-n", "default", "get", "tra"), ["train"]),
+        (("suspend", "train", "so"), ["some"]),
+        (("set", "bounds", "tra"), ["train"]),
+        (("help", "res"), ["resubmit", "resume"]),
+    ],
+)
+async def test_kubectls_words_are_completed(
+    kubeconfig: Path, words: tuple[str, ...], values: list[str]
+) -> None:
+    *choices, directive = await completed(kubeconfig, *words)
+    assert [choice.partition("\t")[0] for choice in choices] == values
+    assert directive == ":4"
+
+
 async def test_a_cluster_that_is_away_offers_nothing(tmp_path: Path) -> None:
     write_plain(tmp_path / "kubeconfig", "http://127.0.0.1:1")
     assert await completed(tmp_path / "kubeconfig", "scaleout", "") == [":4"]

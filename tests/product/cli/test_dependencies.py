@@ -20,7 +20,7 @@ from tests.builders import job as elastic_job
 from tests.builders import pending
 from tests.doubles.api import TinyApi
 from tests.product.cli import worlds
-from tests.product.cli.cluster import Answers, forbidden, reaching
+from tests.product.cli.cluster import Answers, forbidden, reaching, status
 from tests.product.kube.virtual_time import run
 
 NOW = 1_767_225_600.0
@@ -36,7 +36,7 @@ def answers(*found: LeaseObject | None) -> Callable[[], Awaitable[LeaseObject | 
     rest = list(found)
 
     async def read() -> LeaseObject | None:
-        return rest.pop(0)
+        return rest.pop(0) if len(rest) > 1 else rest[0]
 
     return read
 
@@ -48,6 +48,7 @@ def answers(*found: LeaseObject | None) -> Callable[[], Awaitable[LeaseObject | 
         ([None], ""),
         ([LeaseObject(metadata=ObjectMeta())], "is not installed in namespace ours"),
         ([lease(2.0, holder="")], "no controller of mpijob-elastic is the leader"),
+        ([lease(2.0, holder=""), lease(0.0, version="2")], ""),
         ([lease(300.0), lease(300.0)], "the last leader renewed the Lease 5m ago"),
         # A clock that is wrong here.
         ([lease(300.0), lease(300.0, version="2")], ""),
@@ -87,6 +88,12 @@ async def test_the_newest_warning_that_is_not_ours(tmp_path: Path) -> None:
     async with reaching(tmp_path, {"events": forbidden("events")}) as (client, _):
         found = await dependencies.warnings(client, "default", {"train": "uid-1"})
     assert found == {"train": "unknown, as Events cannot be listed with your rights"}
+    trouble: Answers = {"events": status(503, "ServiceUnavailable", "shutting down")}
+    async with reaching(tmp_path, trouble) as (client, _):
+        found = await dependencies.warnings(client, "default", {"train": "uid-1"})
+    assert found == {
+        "train": "unknown, as Events cannot be listed: 503 ServiceUnavailable: shutting down"
+    }
 
 
 @pytest.mark.parametrize(

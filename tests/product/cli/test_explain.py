@@ -102,6 +102,13 @@ NOWHERE: Answers = {
             id="without a right to exec the looks say so",
         ),
         pytest.param(
+            {"exec": status(403, "Forbidden", "a policy says no")},
+            {"look": True},
+            None,
+            "is not known: exec into pods is refused: a policy says no",
+            id="what a policy says stands in the heading without its code",
+        ),
+        pytest.param(
             {"log": web.Response(body=STALLED)},
             {},
             False,

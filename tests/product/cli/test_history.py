@@ -7,11 +7,20 @@ from typing import Any
 import pytest
 import yaml
 from aiohttp import web
+from msgspec.structs import replace
 
 from mpijob_elastic import names
+from mpijob_elastic.cli.dashboard import server
 from mpijob_elastic.cli.jobs import history
 from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
-from mpijob_elastic.model.history import UNKNOWN, Change, merged
+from mpijob_elastic.model.history import (
+    LONGEST_MANAGER,
+    LONGEST_NOTE,
+    UNKNOWN,
+    Change,
+    entries,
+    merged,
+)
 from tests.product.cli import worlds
 from tests.product.cli.cluster import Answers, serving, status
 
@@ -142,7 +151,9 @@ async def test_programs_get_all_of_it(
         "stepsRepeated": 12,
         "ranksCut": 0,
         "note": "",
+        "setsSize": True,
     }
+    assert [change["setsSize"] for change in found["changes"]] == [True, False, True]
 
 
 @pytest.mark.parametrize(
@@ -168,7 +179,8 @@ async def test_a_change_of_which_nobody_knows_who_made_it_names_nobody(
     line = (await told(tmp_path, capsys, answers(change))).splitlines()[1]
     assert line.split()[1:4] == ["user", "-", "2→3"]
     found = json.loads(await told(tmp_path, capsys, answers(change), "json"))
-    assert found["changes"][0]["by"] == ""
+    [only] = found["changes"]
+    assert (only["by"], only["setsSize"]) == ("", True)
 
 
 async def test_an_unknown_job_is_named_with_those_that_are_there(tmp_path: Path) -> None:
@@ -178,3 +190,23 @@ async def test_an_unknown_job_is_named_with_those_that_are_there(tmp_path: Path)
             NoSuchJob, match=r"no MPIJob trian in namespace default; did you mean train\?"
         ):
             await history.history(where, job="trian", output="table")
+
+
+def test_a_history_that_the_page_takes_for_whole_has_lost_nothing() -> None:
+    script = (server.PAGE / "record.js").read_text()
+    whole = int(script.partition("const SURELY_WHOLE = ")[2].partition(";")[0])
+    longest = Change(
+        at=1_764_000_000.25,
+        cause="stragglers",
+        by="m" * LONGEST_MANAGER,
+        before=10_000,
+        after=10_000,
+        listed=86_400.25,
+        trained=86_400.25,
+        lost=864_000_000.25,
+        repeated=1_000_000,
+        cut=80_000,
+        note="n" * LONGEST_NOTE,
+    )
+    changes = [replace(longest, at=longest.at + number) for number in range(whole)]
+    assert len(entries(merged("", changes))) == whole

@@ -81,7 +81,10 @@ def test_get_loads_nothing_of_the_controller_or_of_an_installation(tmp_path: Pat
     }
 
 
-@pytest.mark.parametrize("words", ["--help", "version", "submit --help", "upgrade convert --help"])
+@pytest.mark.parametrize(
+    "words",
+    ["--help", "--version", "help get", "version", "submit --help", "upgrade convert --help"],
+)
 def test_without_an_api_server_no_client_is_loaded(tmp_path: Path, words: str) -> None:
     modules = loaded(tmp_path, *words.split())
     assert not modules & {"aiohttp", "kubernetes", "cryptography", "prometheus_client", "pydantic"}

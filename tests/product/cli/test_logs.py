@@ -6,7 +6,7 @@ import pytest
 from aiohttp import web
 
 from mpijob_elastic.cli.jobs.explain import NoSuchWorker
-from mpijob_elastic.cli.jobs.logs import Wanted, logs
+from mpijob_elastic.cli.jobs.logs import Position, Wanted, logs
 from mpijob_elastic.cli.jobs.pods import NotStarted
 from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
 from mpijob_elastic.cli.target import Where
@@ -14,6 +14,7 @@ from mpijob_elastic.kube import errors
 from tests.doubles.api import TinyApi, refused
 from tests.doubles.launcher_logs import Launcher
 from tests.doubles.shells import Asked, Message, Shells, prints
+from tests.product.cli.test_commands import typed
 
 LINES = (
     "0:00 horovodrun starts",
@@ -77,6 +78,92 @@ async def test_the_kubelet_is_asked_for_the_part_that_is_wanted(cluster: Cluster
     assert query["previous"] == "true"
 
 
+async def test_the_kubelet_is_asked_for_a_moment(cluster: Cluster) -> None:
+    await cluster.logs(since_time="2026-01-01T00:00:05Z")
+    [query] = cluster.queries
+    assert query["sinceTime"] == "2026-01-01T00:00:05Z"
+
+
+def wanted(monkeypatch: pytest.MonkeyPatch, *words: str) -> Wanted | str:
+    """What is asked for with these words, or what is said against them."""
+    found = list[Wanted]()
+
+    async def noted(_: Where, *, job: str, wanted: Wanted) -> None:
+        assert job == "train"
+        found.append(wanted)
+
+    monkeypatch.setattr("mpijob_elastic.cli.jobs.logs.logs", noted)
+    done = typed("logs", "train", *words)
+    return found[0] if found else " ".join(done.output.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ("2026-01-31T08:00:00Z", "2026-01-31T08:00:00Z"),
+        ("2026-01-31T10:00:00+02:00", "2026-01-31T08:00:00Z"),
+        ("2026-01-31 08:00:00+00:00", "2026-01-31T08:00:00Z"),
+        ("20260131T080000Z", "2026-01-31T08:00:00Z"),
+        ("2026-01-31T08:00+00:00", "2026-01-31T08:00:00Z"),
+        ("2026-01-31T08:00:00.25Z", "2026-01-31T08:00:00.250000Z"),
+    ],
+)
+def test_a_moment_is_sent_as_the_api_server_reads_it(
+    given: str, sent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RFC 3339 is narrower than ISO 8601."""
+    assert wanted(monkeypatch, f"--since-time={given}") == Wanted(since_time=sent)
+
+
+@pytest.mark.parametrize(
+    "given", ["yesterday", "2026-01-31", "2026-01-31T08:00:00", "0001-01-01T00:00:00+14:00"]
+)
+def test_what_is_no_moment_is_refused(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = str(wanted(monkeypatch, f"--since-time={given}"))
+    assert f"{given} is no moment such as" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        (("--tail=-1",), Wanted()),
+        (("--tail", "-1"), Wanted()),
+        (("--tail=0",), Wanted(tail=0)),
+        (("--since=0",), Wanted()),
+        (
+            ("--since=0s", "--since-time=2026-01-31T08:00:00Z"),
+            Wanted(since_time="2026-01-31T08:00:00Z"),
+        ),
+        (("--since=90s",), Wanted(since=90.0)),
+        (("--since=0", "--tail=-1", "-f"), Wanted(follow=True)),
+    ],
+)
+def test_what_kubectl_takes_for_no_limit_is_none(
+    words: tuple[str, ...], asked: Wanted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert wanted(monkeypatch, *words) == asked
+
+
+@pytest.mark.parametrize("words", [("--tail=-2",), ("--since=-1s",), ("--since=x",)])
+def test_other_limits_are_refused(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(wanted(monkeypatch, *words), str)
+
+
+def test_a_moment_is_asked_for_until_the_first_line_has_come() -> None:
+    position = Position(Wanted(since_time="2026-01-01T00:00:05Z").first())
+    for waited in (0.0, 7.0):
+        assert position.query(waited=waited) == {"sinceTime": "2026-01-01T00:00:05Z"}
+    position.take(b"2026-01-01T00:00:09.5Z a")
+    assert position.query(waited=9.0) == {"sinceTime": "2026-01-01T00:00:08Z"}
+
+
+async def test_each_line_has_its_time_if_that_is_wanted(cluster: Cluster) -> None:
+    out, _ = await cluster.logs(timestamps=True, tail=1)
+    assert out == ["2026-01-01T00:00:09.123456789Z [1]<stderr>:d"]
+    out, _ = await cluster.logs(timestamps=True, worker="1", tail=1)
+    assert out == ["2026-01-01T00:00:09.123456789Z train-worker-1: [1]<stderr>:d"]
+
+
 async def test_a_line_that_fits_two_workers_names_both(cluster: Cluster) -> None:
     out, err = await cluster.logs(rank=0)
     assert out == ["train-worker-0: [0]<stdout>:a", "train-worker-0, train-worker-2: [0]<stdout>:c"]
@@ -95,7 +182,8 @@ async def test_a_line_of_a_worker_that_has_gone_is_not_given_to_another(cluster:
 
 
 async def refuses(_: Asked) -> AsyncIterator[Message]:
-    raise refused(403, "Forbidden", 'cannot get resource "pods/exec"')
+    lacks = 'User "u" cannot get resource "pods/exec" in API group "" in the namespace "ml"'
+    raise refused(403, "Forbidden", f'pods "train-worker-0" is forbidden: {lacks}')
     yield
 
 
@@ -105,12 +193,13 @@ async def test_without_the_right_to_exec_the_printed_number_counts_and_that_is_s
     cluster.shells.says = refuses
     out, [line] = await cluster.logs(rank=1)
     assert out == ["[1]<stdout>:b", "[1]<stderr>:d"]
+    lacks = "your account may not get pods/exec in namespace ml"
     assert line.startswith(
-        'mpijob-elastic: it is not known which worker prints [1]: 403 Forbidden: cannot get resource "pods'
+        f"mpijob-elastic: it is not known which worker prints [1]: {lacks}; the ClusterRole"
     )
     assert line.endswith("; --rank means the number that Horovod prints")
     with pytest.raises(
-        NotStarted, match=r"it is not known which lines come from train-worker-1: 403 Forbidden"
+        NotStarted, match=f"it is not known which lines come from train-worker-1: {lacks}"
     ):
         await cluster.logs(worker="1")
 
@@ -124,26 +213,36 @@ async def test_nobody_looks_into_a_launcher_that_has_ended(cluster: Cluster) -> 
 
 
 @pytest.mark.parametrize(
-    ("worker", "error", "words"),
+    ("worker", "words"),
     [
-        (
-            "other-worker-1",
-            NoSuchWorker,
-            "train has no worker other-worker-1: give a number",
-        ),
-        ("-1", NoSuchWorker, "train has no worker -1"),
-        (
-            "7",
-            NotStarted,
-            "no rank runs in train-worker-7, so no line is known to come from it",
-        ),
+        ("other-worker-1", "train has no worker other-worker-1: give a number"),
+        ("-1", "train has no worker -1"),
     ],
 )
-async def test_an_unknown_worker_is_said(
-    cluster: Cluster, worker: str, error: type[Exception], words: str
+async def test_an_unknown_worker_is_said(cluster: Cluster, worker: str, words: str) -> None:
+    with pytest.raises(NoSuchWorker, match=words):
+        await cluster.logs(worker=worker)
+
+
+@pytest.mark.parametrize(
+    ("worker", "size", "error", "words"),
+    [
+        ("7", 3, NoSuchWorker, "train has no train-worker-7: it has 3 workers"),
+        ("7", 8, NotStarted, "no rank runs in train-worker-7, so no line is known to come from it"),
+    ],
+)
+async def test_a_worker_beyond_the_size_is_none_of_the_job(
+    cluster: Cluster, worker: str, size: int, error: type[Exception], words: str
 ) -> None:
+    cluster.launcher.workers = size
     with pytest.raises(error, match=words):
         await cluster.logs(worker=worker)
+
+
+async def test_a_worker_that_leaves_has_its_lines_until_its_rank_ends(cluster: Cluster) -> None:
+    cluster.launcher.workers = 2
+    out, _ = await cluster.logs(worker="2")
+    assert out == ["train-worker-0, train-worker-2: [0]<stdout>:c"]
 
 
 async def test_an_unknown_job_and_one_that_has_not_started_are_said(cluster: Cluster) -> None:

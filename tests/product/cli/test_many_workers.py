@@ -64,13 +64,28 @@ def test_a_cause_that_many_workers_have_is_explained_once() -> None:
     text = " ".join(" ".join(lines).split())
     assert "The same of 299 more workers: j-worker-1, j-worker-2, j-worker-3," in text
     assert text.endswith("j-worker-8 and 291 more")
-    assert sum("a policy says no" in line for line in lines) == 2  # also in the headline
+    assert sum("a policy says no" in line for line in lines) == 1  # in the headline
 
 
-def test_few_workers_are_explained_each() -> None:
-    size = explain.EXPLAINED_EACH
-    lines = said(size, dict.fromkeys(builders.pods(*range(size)), REFUSED))
-    assert sum("is listed, and the launcher knows it" in line for line in lines) == size
+def test_a_right_that_is_missing_is_said_once_of_all_workers() -> None:
+    looks = dict.fromkeys(builders.pods(*range(64)), REFUSED)
+    text = " ".join(" ".join(said(300, looks)).split())
+    assert text.count("a policy says no") == 1
+    assert "exec looked only into" not in text
+
+
+@pytest.mark.parametrize(
+    ("look", "size", "told"),
+    [
+        pytest.param(BUSY, 4, "is training", id="they train"),
+        pytest.param(REFUSED, 2, "is listed, and the launcher knows it", id="a trouble"),
+    ],
+)
+def test_few_workers_are_explained_each(look: Look, size: int, told: str) -> None:
+    for number, times in ((size, size), (size + 1, 1)):
+        lines = said(number, dict.fromkeys(builders.pods(*range(number)), look))
+        assert sum(told in line for line in lines) == times
+        assert any(f"The same of {size} more workers" in line for line in lines) == (times == 1)
 
 
 def test_other_causes_stand_between() -> None:

@@ -34,7 +34,7 @@ from tests.product.cli.worlds import (
     workers,
 )
 from tests.product.diagnosis.said import BUSY
-from tests.queues import waiting, workload
+from tests.queues import granted, training, waiting, workload
 
 PAGES = Path(__file__).parent / "pages"
 WITH_JSON = {
@@ -155,6 +155,7 @@ REPORTS = {
     ),
     "nobody has counted": at_rest(2, lines=lines_of(FAR)),
     "a worker whose seconds nobody knows": counted(workers=[worker(0)], lines=lines_of(FAR)),
+    "a least size beside max-np": replace(at_rest(2), min_replicas=2, max_np_workers=4),
     "bounds and notices": replace(
         at_rest(1),
         min_replicas=1,
@@ -187,6 +188,13 @@ SUSPENDED = builders.job(
     known=False,
     suspended_by="annotation x",
 )
+SHORT = training(
+    builders.worker(0),
+    builders.worker(1),
+    builders.pending(2, gates=(names.GATE_QUEUED,)),
+    found=(granted(), workload("j-worker-2", workers=1, said="2 more needed")),
+    size=3,
+)
 EXPLANATIONS = {
     "a notice that holds is said once": diagnose(
         BLIND.but(notices=f"{TOLD.line}\nWorkersNotReady: wait"),
@@ -210,6 +218,11 @@ EXPLANATIONS = {
     ),
     "a queued job": diagnose(
         waiting(2, workload(said="insufficient quota")), Facts(state="Queued"), now=builders.NOW
+    ),
+    "workers that wait for quota": diagnose(
+        SHORT.but(notices="WorkersQueued: j-worker-2 waiting in queue team: … more needed"),
+        Facts(state="Running", looks=NO_LOOK | dict.fromkeys(builders.pods(0, 1), BUSY)),
+        now=builders.NOW,
     ),
     "a job that has failed": diagnose(
         builders.job(finished=True), Facts(state="Failed"), now=builders.NOW

@@ -189,7 +189,9 @@ async def test_what_would_be_refused_runs_no_script(server: Server) -> None:
 
     def refuse() -> None:
         raise refused(
-            403, "Forbidden", 'admission webhook "w" denied the request: 1 is none of sizes'
+            403,
+            "Forbidden",
+            'admission webhook "sizes.webhook.mpijob-elastic" denied the request: 1 is none of sizes',
         )
 
     server.between = refuse

@@ -13,6 +13,7 @@ from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.jobs import explain, report, show, snapshot, table
+from mpijob_elastic.cli.jobs.show import JobsAsked
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.kube import errors, kubectl_yaml
 from mpijob_elastic.telemetry.escapes import printable
@@ -135,8 +136,8 @@ async def test_no_job_at_all_is_said_and_is_no_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with serving(tmp_path, {}) as (where, _):
-        await show.get([where], job=None, output="table")
-    assert capsys.readouterr() == ("", "No MPIJobs found in namespace default.\n")
+        await show.get([where], JobsAsked())
+    assert capsys.readouterr() == ("", "No resources found in default namespace.\n")
 
 
 def clusters(where: Where, **servers: str | None) -> list[Where]:
@@ -159,7 +160,7 @@ async def test_several_clusters_are_one_table_without_the_one_that_is_away(
 ) -> None:
     async with serving(tmp_path, two_jobs()) as (where, _):
         several = clusters(where, east=None, away="http://127.0.0.1:1", west=None)
-        assert await show.get(several, job=None, output="table") == Exit.NOT_KNOWN
+        assert await show.get(several, JobsAsked()) == Exit.NOT_KNOWN
         printed = capsys.readouterr()
         assert [line.split()[:4] for line in printed.out.splitlines()] == [
             ["CONTEXT", "NAMESPACE", "NAME", "STATE"],
@@ -171,7 +172,7 @@ async def test_several_clusters_are_one_table_without_the_one_that_is_away(
         [line] = printed.err.splitlines()
         assert line.startswith("mpijob-elastic: context away: GET http://127.0.0.1:1/")
 
-        assert await show.get([several[0], several[2]], job=None, output="json") == Exit.DONE
+        assert await show.get([several[0], several[2]], JobsAsked(output="json")) == Exit.DONE
         assert [item["context"] for item in json.loads(capsys.readouterr().out)["items"]] == [
             "east",
             "east",
@@ -179,7 +180,7 @@ async def test_several_clusters_are_one_table_without_the_one_that_is_away(
             "west",
         ]
         with pytest.raises(errors.Unreachable):
-            await show.get([several[1]], job=None, output="table")
+            await show.get([several[1]], JobsAsked())
 
 
 async def test_a_name_is_what_kubectl_takes(command: Commands) -> None:
@@ -205,7 +206,7 @@ async def test_who_may_not_exec_is_told_so_once(
     job: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with serving(tmp_path, trains("one", "two")) as (where, _):
-        assert await show.get([where], job=job, output="table") == Exit.DONE
+        assert await show.get([where], JobsAsked(jobs=[job] if job else [])) == Exit.DONE
     printed = capsys.readouterr()
     assert printed.err == (
         "Warning: progress is not shown, because your account may not exec into pods of namespace "
@@ -220,7 +221,7 @@ async def test_who_may_not_exec_is_told_nothing_where_nothing_trains(
     ended = trains("one")
     ended["pods"] = [worlds.launcher(job="one", phase="Succeeded"), worlds.worker(0, job="one")]
     async with serving(tmp_path, ended) as (where, _):
-        await show.get([where], job="one", output="table")
+        await show.get([where], JobsAsked(jobs=["one"]))
     assert capsys.readouterr().err == ""
 
 

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mpijob_elastic import capabilities
+from mpijob_elastic import capabilities, names
+from mpijob_elastic.cli.jobs import submit
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import kubectl_yaml
-from mpijob_elastic.model import mpijob, operator_types
+from mpijob_elastic.model import mpijob, operator_types, policy
 from tests.product.cli.test_commands import typed
 
 PAGES = Path(__file__).parent / "pages" / "submit"
@@ -149,6 +150,19 @@ def test_the_script_of_arenas_image_is_named() -> None:
     assert "write /etc/mpi/discover_hosts.sh" in said
 
 
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        pytest.param("--host-discovery-script", "", id="the webhook warns"),
+        pytest.param("$OPTION", policy.ARENA_SCRIPT, id="the webhook cannot read it"),
+    ],
+)
+def test_the_webhook_is_not_repeated(option: str, says: str) -> None:
+    line = ["horovodrun", "-np", "2", option, names.ARENA_DISCOVER_HOSTS_PATH, "x"]
+    assert submit.warning(line, is_read=True) == says
+    assert submit.warning(line, is_read=False) == policy.ARENA_SCRIPT
+
+
 def test_with_np_a_single_worker_trains() -> None:
     """Without the interfaces Horovod waits for a second host (_get_min_start_hosts in horovod/runner/gloo_run.py)."""
     made = yaml.safe_load(typed(*TRAIN, "--np=1", "--", "python", "train.py").stdout)
@@ -208,7 +222,7 @@ def test_with_np_a_single_worker_trains() -> None:
         (("--env", "SEED", "--", "true"), 2, "SEED: each needs a = between its two parts"),
         (("--data", ":/data", "--", "true"), 2, ":/data: each needs a : between its two parts"),
         (("--workers=0", "--", "true"), 2, "greater than or equal to 1"),
-        ((), 2, "Missing argument"),
+        ((), 2, "the command is missing; or give -f FILE"),
     ],
 )
 def test_wrong_words_are_refused(words: tuple[str, ...], code: int, said: str) -> None:
@@ -219,6 +233,79 @@ def test_wrong_words_are_refused(words: tuple[str, ...], code: int, said: str) -
     else:
         assert done.exit_code == code
         assert said in " ".join(done.stderr.replace("│", " ").split())
+
+
+def mounts(text: str, role: str = "Worker") -> list[tuple[str, str]]:
+    """The claim or the path on the node, and the path in the pod, of each mount."""
+    spec = yaml.safe_load(text)["spec"]["mpiReplicaSpecs"][role]["template"]["spec"]
+    sources = {
+        one["name"]: one.get("persistentVolumeClaim", {}).get("claimName")
+        or one.get("hostPath", {}).get("path")
+        for one in spec["volumes"]
+    }
+    [container] = spec["containers"]
+    assert len(sources) == len(spec["volumes"])
+    return [(sources[one["name"]], one["mountPath"]) for one in container["volumeMounts"]]
+
+
+@pytest.mark.parametrize("role", ["Launcher", "Worker"])
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (("--data=c:/a", "--data=c:/b"), [("c", "/a"), ("c", "/b")]),
+        (("-d", "c:/a", "-d", "d:/b", "-d", "c:/c"), [("c", "/a"), ("c", "/c"), ("d", "/b")]),
+        (("--data=c:/a", "--data=c:/a"), [("c", "/a")]),
+        (("--data-dir=/x:/a", "--data-dir=/x:/b"), [("/x", "/a"), ("/x", "/b")]),
+        (("--data-dir=/x", "--dataDir=/x"), [("/x", "/x")]),
+    ],
+)
+def test_each_path_that_is_given_is_mounted(
+    words: tuple[str, ...], found: list[tuple[str, str]], role: str
+) -> None:
+    assert mounts(typed(*TRAIN, *words, "--", "true").stdout, role) == found
+
+
+@pytest.mark.parametrize(
+    ("words", "path"),
+    [
+        (("--data=c:/a", "--data=d:/a"), "/a"),
+        (("--data-dir=/x:/a", "--data-dir=/y:/a"), "/a"),
+        (("--data=c:/a", "--data-dir=/a"), "/a"),
+        (("--data=c:/dev/shm", "--shm-size=1Gi"), "/dev/shm"),  # noqa: S108
+    ],
+)
+def test_two_volumes_at_one_path_are_refused(words: tuple[str, ...], path: str) -> None:
+    """The API server takes the job, and no pod of it."""
+    done = typed(*TRAIN, *words, "--", "true")
+    assert isinstance(done.exception, Refused)
+    assert str(done.exception).startswith(f"two volumes would be mounted at {path};")
+
+
+@pytest.mark.parametrize(
+    ("option", "key"),
+    [
+        ("--env", "LR"),
+        ("-e", "LR"),
+        ("--label", "team"),
+        ("--annotation", "a/b"),
+        ("--launcher-annotation", "a"),
+        ("--worker-annotation", "a"),
+        ("--selector", "disk"),
+        ("--launcher-selector", "disk"),
+        ("--device", "amd.com/gpu"),
+    ],
+)
+def test_of_two_values_the_last_counts_and_that_is_said(option: str, key: str) -> None:
+    """As with Arena and docker, where it is not said."""
+    name = "--env" if option == "-e" else option
+    words = (option, f"{key}=1", option, f"{key}=2")
+    done = typed(*TRAIN, *words, "--np=1", "--", "true")
+    assert done.exit_code == 0
+    said = f"Warning: {name} {key} is given with more than one value; the last counts"
+    assert said in done.stderr
+    same = typed(*TRAIN, option, f"{key}=2", option, f"{key}=2", "--np=1", "--", "true")
+    assert same.stdout == done.stdout
+    assert "Warning" not in same.stderr
 
 
 RUN = ["mpirun", "-np", "{np}", "-machinefile", "{hostfile}"]

@@ -1,6 +1,6 @@
 """`top` in a cluster with metrics-server and GPUs, and without."""
 
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from tests.doubles.api import TinyApi, refused
 from tests.doubles.direct import Sent
-from tests.doubles.shells import Shells, by_place
+from tests.doubles.shells import Asked, Message, Shells, by_place
 from tests.product.cli import worlds
 
 SMI = {"train-worker-0": "10, 100\n30, 200", "train-worker-1": "90, 40"}
@@ -22,7 +22,7 @@ SMI = {"train-worker-0": "10, 100\n30, 200", "train-worker-1": "90, 40"}
 
 def used(name: str, *usage: tuple[str, str]) -> worlds.Object:
     containers = [{"name": "c", "usage": {"cpu": cpu, "memory": memory}} for cpu, memory in usage]
-    return {"metadata": {"name": name}, "containers": containers}
+    return {"metadata": {"name": name, "namespace": "default"}, "containers": containers}
 
 
 class Cluster:
@@ -68,6 +68,21 @@ class Cluster:
         await top.top(where, job=job, sort_by=sort_by, headers=headers)
         return self._capsys.readouterr().out.splitlines()
 
+    async def top_jobs(self, sort_by: SortBy | None = None, **options: Any) -> list[str]:
+        """Return the lines that it prints of all jobs."""
+        where = Where(kubeconfig=self.api.kubeconfig, namespace="default", **options)
+        await top.top_jobs(where, labels="", sort_by=sort_by, headers=True)
+        return self._capsys.readouterr().out.splitlines()
+
+    def add_other(self) -> None:
+        """Add a job with a launcher alone, and one without a pod."""
+        for name in ("other", "none"):
+            self.api.put(MPI_JOBS.path("default", name), worlds.mpi_job(name=name))
+        pod = worlds.launcher(job="other")
+        self.api.put(PODS.path("default", pod["metadata"]["name"]), pod)
+        assert isinstance(self.metrics, list)
+        self.metrics.append(used("other-launcher", ("7", "1Mi")))
+
 
 @pytest.fixture
 async def cluster(api: TinyApi, capsys: pytest.CaptureFixture[str]) -> Cluster:
@@ -94,6 +109,26 @@ async def test_what_uses_most_comes_first(cluster: Cluster, by: SortBy, worker: 
 async def test_without_the_right_to_exec_there_are_no_gpus(cluster: Cluster) -> None:
     cluster.shells.says = by_place(dict.fromkeys(SMI), "")
     assert (await cluster.top())[0] == "NAME             NODE     CPU(cores)   MEMORY(bytes)"
+
+
+async def refuses(_: Asked) -> AsyncIterator[Message]:
+    lacks = 'User "u" cannot get resource "pods/exec" in API group "" in the namespace "default"'
+    raise refused(403, "Forbidden", f'pods "train-worker-0" is forbidden: {lacks}')
+    yield
+
+
+@pytest.mark.parametrize("gpus", [0, 1])
+async def test_a_right_that_is_missing_is_said_once_where_a_job_has_gpus(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str], gpus: int
+) -> None:
+    cluster.shells.says = refuses
+    cluster.api.put(MPI_JOBS.path("default", "train"), worlds.mpi_job(gpus=gpus))
+    where = Where(kubeconfig=cluster.api.kubeconfig, namespace="default")
+    await top.top(where, job="train", sort_by=None, headers=True)
+    printed = capsys.readouterr()
+    assert printed.out.splitlines()[0] == "NAME             NODE     CPU(cores)   MEMORY(bytes)"
+    said = "Warning: GPUs are not shown: your account may not get pods/exec in namespace default"
+    assert printed.err.count(said) == len(printed.err.splitlines()) == gpus
 
 
 @pytest.mark.parametrize(
@@ -144,3 +179,43 @@ async def test_what_else_is_wrong_is_said(cluster: Cluster) -> None:
         cluster.api.remove(PODS.path("default", pod))
     with pytest.raises(NotStarted, match="no pod of train runs"):
         await cluster.top()
+
+
+async def test_each_job_with_a_running_pod_is_a_row(cluster: Cluster) -> None:
+    cluster.add_other()
+    assert await cluster.top_jobs() == [
+        "NAME    PODS   CPU(cores)   MEMORY(bytes)   GPUS   GPU(%)   GPU-MEMORY",
+        "other   1      7000m        1Mi             -      -        -",
+        "train   4      3252m        1631Mi          3      43       340Mi",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("by", "order"), [("cpu", ["other", "train"]), ("memory", ["train", "other"])]
+)
+async def test_the_job_that_uses_most_comes_first(
+    cluster: Cluster, by: SortBy, order: list[str]
+) -> None:
+    cluster.add_other()
+    assert [row.split()[0] for row in (await cluster.top_jobs(by))[1:]] == order
+
+
+async def test_jobs_of_all_namespaces_have_a_column_for_theirs(cluster: Cluster) -> None:
+    cluster.add_other()
+    header, first, _ = await cluster.top_jobs(all_namespaces=True)
+    assert header.startswith("NAMESPACE   NAME    PODS")
+    assert first.startswith("default     other   1")
+
+
+async def test_without_a_running_pod_there_is_no_row_and_no_metrics_are_asked_for(
+    api: TinyApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    api.put(MPI_JOBS.path("default", "train"), worlds.mpi_job())
+    where = Where(kubeconfig=api.kubeconfig, namespace="default")
+    await top.top_jobs(where, labels="", sort_by=None, headers=True)
+    assert capsys.readouterr() == ("", "No resources found in default namespace.\n")
+
+
+def test_a_job_without_a_measured_pod_uses_nobody_knows_how_much() -> None:
+    use = top.JobUse(pods=(top.Use(name="a", job_uid="u", node="n"),))
+    assert (use.cpu, use.memory, use.gpu) == (None, None, None)

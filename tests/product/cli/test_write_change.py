@@ -16,16 +16,16 @@ from mpijob_elastic import names
 from mpijob_elastic.act import leader_writer
 from mpijob_elastic.capabilities.kueue.facts import LABEL_QUEUE
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.jobs import write_change
+from mpijob_elastic.cli.jobs import dependencies, write_change
 from mpijob_elastic.cli.jobs.explain import NoSuchWorker
-from mpijob_elastic.cli.jobs.size_request import SizeRequest, resuming, sized, suspending
+from mpijob_elastic.cli.jobs.size_request import SizeRequest, resuming, size_decision, suspending
 from mpijob_elastic.cli.jobs.snapshot import NoSuchJob
-from mpijob_elastic.cli.jobs.write_change import Patience
+from mpijob_elastic.cli.jobs.write_change import Decide, Patience
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.install import Refused
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.lease import micro_time
-from mpijob_elastic.kube.resources import CONFIG_MAPS, LEASES, MPI_JOBS, PODS, ROLES
+from mpijob_elastic.kube.resources import CONFIG_MAPS, EVENTS, LEASES, MPI_JOBS, PODS, ROLES
 from mpijob_elastic.model.memory import Memory, SizeChange
 from tests.doubles.api import TinyApi, merged, refused
 from tests.doubles.direct import Sent
@@ -71,8 +71,12 @@ class Server(TinyApi):
         return size
 
     def _asked(self, sent: Sent) -> object | None:
-        if sent.query.get("dryRun") != "All":
+        if (sent.method, sent.query.get("dryRun")) != ("PATCH", "All"):
             return None
+        if sent.method == "POST":
+            raise refused(
+                400, "BadRequest", 'admission webhook "x.webhook.mpijob-elastic" denied the request'
+            )
         between, self.between = self.between, lambda: None
         answer = json.dumps(self.objects[JOB]).encode()
         between()
@@ -86,10 +90,10 @@ async def server() -> AsyncIterator[Server]:
 
 
 async def scaled(
-    server: Server, patience: Patience = NO_WAIT, *, grows: bool = True, **asked: Any
+    server: Server, patience: Patience = NO_WAIT, *, grows: bool | None = True, **asked: Any
 ) -> Exit:
     where = Where(kubeconfig=server.kubeconfig, namespace="default")
-    decide = sized(SizeRequest(grows=grows, **(asked or {"count": 2})), waits=patience.wait)
+    decide = size_decision(SizeRequest(grows=grows, **(asked or {"count": 2})), waits=patience.wait)
     return await write_change.change(where, "train", decide, patience)
 
 
@@ -116,7 +120,9 @@ async def test_a_size_that_somebody_sets_in_between_is_kept(server: Server) -> N
 async def test_what_the_dry_run_refuses_is_not_written(server: Server) -> None:
     def refuse() -> None:
         raise refused(
-            403, "Forbidden", 'admission webhook "w" denied the request: 4 is none of sizes'
+            403,
+            "Forbidden",
+            'admission webhook "sizes.webhook.mpijob-elastic" denied the request: 4 is none of sizes',
         )
 
     server.between = refuse
@@ -137,12 +143,58 @@ async def test_a_size_that_it_has_is_not_written_and_waited_for(
     assert server.writes == []
 
 
+async def test_a_warning_of_an_earlier_change_counts_not_though_events_were_away_for_a_moment(
+    server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, left = EVENTS.path("default"), [1]
+    server.put(
+        f"{path}/earlier",
+        {
+            "type": "Warning",
+            "involvedObject": {"uid": "uid of default/train"},
+            "reason": "DrainTimeout",
+            "message": "a rank was cut",
+            "source": {"component": names.PROGRAM},
+        },
+    )
+
+    def fails(sent: Sent) -> object | None:
+        if sent.path == path and left:
+            left.pop()
+            raise refused(503, "ServiceUnavailable", "shutting down")
+        return Server._asked(server, sent)
+
+    server.hook = fails
+    assert await scaled(server, A_LOOK, to=2) == Exit.DONE
+    assert "a rank was cut" not in capsys.readouterr().out
+    assert left == []
+
+
+async def test_slow_events_hold_no_write_back(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def slow(*_: object) -> None:
+        await asyncio.sleep(60.0)
+
+    monkeypatch.setattr(dependencies, "own_warnings", slow)
+    async with asyncio.timeout(10.0):
+        assert await scaled(server, A_LOOK, to=2) == Exit.DONE
+
+
 async def test_after_the_timeout_it_says_what_only_exec_shows(
     server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server.streams["/exec"] = Shells(prints("")).serve
     assert await scaled(server, replace(A_LOOK, look=True), to=2) == Exit.NOT_KNOWN
     assert capsys.readouterr().err.count("cause: nobody-trains") == 2
+
+
+async def test_a_worker_that_is_not_there_at_once_is_no_alarm(
+    server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert await scaled(server, A_LOOK) == Exit.NOT_KNOWN
+    [_, line] = capsys.readouterr().out.splitlines()
+    assert line.endswith("; train-worker-2 does not exist yet: the operator creates it")
 
 
 async def test_without_an_answer_to_the_write_nobody_knows(server: Server) -> None:
@@ -197,6 +249,49 @@ async def test_suspension_needs_a_webhook_that_knows_it(server: Server) -> None:
     assert server.writes == []
 
 
+STOPPED = {"spec": {"schedulingGates": [{"name": names.GATE_SUSPENDED}], "nodeName": ""}}
+
+
+@pytest.mark.parametrize(
+    ("edit", "says", "writes"),
+    [
+        pytest.param(
+            {"metadata": {"annotations": {names.SUSPEND: "true"}}},
+            "train is suspended already; nothing was changed\n",
+            0,
+            id="by its user",
+        ),
+        pytest.param(
+            {
+                "metadata": {"annotations": {names.SCALE_TO_ZERO: "suspend"}},
+                "spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 0}}},
+            },
+            "train is suspended already by its size, 0; it now stays so until it is resumed\n",
+            1,
+            id="by something else",
+        ),
+        pytest.param({}, "train is being suspended: its workers drain, and training ends", 1),
+    ],
+)
+async def test_a_suspension_of_a_job_that_is_suspended_promises_nothing(
+    server: Server,
+    edit: dict[str, Any],
+    says: str,
+    writes: int,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    knows(server)
+    server.edit(edit)
+    for path in [path for path in server.objects if path.startswith(PODS.path("default"))]:
+        if edit:
+            stopped = {**STOPPED, "status": {"phase": "Pending"}}
+            server.put(path, merged(server.objects[path], stopped))
+    where = Where(kubeconfig=server.kubeconfig, namespace="default")
+    assert await write_change.change(where, "train", suspending, NO_WAIT) == Exit.DONE
+    assert capsys.readouterr().out.startswith(says)
+    assert len(server.writes) == writes
+
+
 def parked(server: Server) -> str | None:
     annotations: dict[str, str] = server.objects[JOB]["metadata"]["annotations"]
     return annotations.get("mpijob-elastic/parked")
@@ -208,7 +303,9 @@ def knows(server: Server) -> None:
     def asked(sent: Sent) -> object | None:
         if sent.body and "?" in (sent.body["metadata"].get("annotations") or {}).values():
             raise refused(
-                403, "Forbidden", 'admission webhook "w" denied the request: "?" is no list'
+                403,
+                "Forbidden",
+                'admission webhook "sizes.webhook.mpijob-elastic" denied the request: "?" is no list',
             )
         return Server._asked(server, sent)
 
@@ -405,6 +502,11 @@ PLAIN = {
             "Running",
             "train does not say its size",
         ),
+        (
+            {"spec": {"mpiReplicaSpecs": {"Worker": None}}},
+            "Running",
+            "train has no role Worker, so it has no size",
+        ),
     ],
 )
 async def test_a_job_that_cannot_change_is_refused(
@@ -415,6 +517,18 @@ async def test_a_job_that_cannot_change_is_refused(
     server.put(path, merged(server.objects[path], {"status": {"phase": launcher}}))
     with pytest.raises(Refused, match=why):
         await scaled(server)
+    assert server.writes == []
+
+
+@pytest.mark.parametrize("decide", [resuming, suspending])
+async def test_a_job_without_workers_is_neither_resumed_nor_suspended(
+    server: Server, decide: Decide
+) -> None:
+    """A job at zero is resumed by a size, which would be a role without a template."""
+    server.edit({"spec": {"mpiReplicaSpecs": {"Worker": None}}})
+    where = Where(kubeconfig=server.kubeconfig, namespace="default")
+    with pytest.raises(Refused, match="train has no role Worker"):
+        await write_change.change(where, "train", decide, NO_WAIT)
     assert server.writes == []
 
 

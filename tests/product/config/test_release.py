@@ -10,7 +10,10 @@ import pytest
 import yaml
 
 from lab import chart
-from mpijob_elastic import __version__
+from lab.images.product import image as product
+from mpijob_elastic import __version__, names
+from mpijob_elastic.install import overlays
+from mpijob_elastic.install.installer import InstallPlan
 
 
 def test_what_is_generated_is_up_to_date() -> None:
@@ -53,7 +56,14 @@ def test_every_package_of_the_wheel_gets_in(project: dict[str, Any]) -> None:
         assert f"!{package}" in IGNORED
 
 
-PAGES = ("README.md", "Dockerfile", "docs/install.md", "docs/upgrade.md", "docs/commands.md")
+PAGES = (
+    "README.md",
+    "Dockerfile",
+    "docs/install.md",
+    "docs/upgrade.md",
+    "docs/commands.md",
+    "docs/development.md",
+)
 # As in mpijob-elastic:1.2.3, mpijob-elastic-1.2.3.tgz, tag=1.2.3, newTag: 1.2.3; 1.2.3.dev0 is before
 # the release.
 SHOWN = re.compile(
@@ -61,13 +71,23 @@ SHOWN = re.compile(
 )
 
 
-def test_program_package_and_manifests_agree() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+def test_program_package_manifests_image_and_chart_agree(project: dict[str, Any]) -> None:
     kustomization = yaml.safe_load((ROOT / "config" / "base" / "kustomization.yaml").read_text())
     chart = yaml.safe_load((ROOT / "charts" / "mpijob-elastic" / "Chart.yaml").read_text())
     [image] = kustomization["images"]
-    assert {project["version"], image["newTag"], chart["appVersion"]} == {__version__}
+    assert {project["project"]["version"], image["newTag"], chart["appVersion"]} == {__version__}
     assert chart["version"] == __version__.replace(".dev", "-dev.")
+    ours = f"{names.PROGRAM}:{__version__}"
+    containers = [
+        container
+        for overlay in overlays.Overlay
+        for one in InstallPlan(overlays=(overlay,), jobs_namespaces=("a",)).manifests()
+        if one["kind"] == "Deployment"
+        for container in one["spec"]["template"]["spec"]["containers"]
+    ]
+    assert {one["image"] for one in containers} == {ours}
+    assert ours == product.REFERENCE
+    assert product.SETTINGS.labels["org.opencontainers.image.version"] == __version__
 
 
 @pytest.mark.parametrize(
@@ -86,10 +106,10 @@ def test_the_version_is_one_wherever_it_is_used(pattern: str) -> None:
 def test_the_changelog_has_this_release_or_what_is_new_since_an_older_one() -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text()
     released = re.findall(r"^## \[(\d\S*)\] - \d{4}-\d\d-\d\d$", changelog, re.MULTILINE)
+    assert re.search(r"^## \[Unreleased\]$", changelog, re.MULTILINE)
     if ".dev" not in __version__:
         assert released[0] == __version__
         return
-    assert re.search(r"^## \[Unreleased\]$", changelog, re.MULTILINE)
     newest, next_one = (
         tuple(map(int, version.split(".")))
         for version in (released[0], __version__.partition(".dev")[0])

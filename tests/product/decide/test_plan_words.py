@@ -157,7 +157,22 @@ WAITING = launcher(LauncherPhase.WAITING)
             Plan(),
             "the job is suspended by annotation mpijob-elastic/suspend",
         ),
-        (waiting(2, workload(said="no quota")), Plan(), "the job waits for quota"),
+        (
+            waiting(2, workload(said="no quota")),
+            Plan(),
+            "the job waits for quota of queue team: no quota",
+        ),
+        (waiting(2, workload()), Plan(), "the job waits for quota of queue team"),
+        (
+            waiting(2, workload(created_at=NOW - 20.0)),
+            Plan(),
+            "the job waits for quota of queue team",
+        ),
+        (
+            waiting(2, workload(created_at=NOW - 40.0)),
+            Plan(),
+            "the job waits for quota of queue team; Kueue has not answered, so check that it runs",
+        ),
         (but(job(deleting=True), foreign="it is another's"), Plan(), "it is another's"),
     ],
 )

@@ -72,6 +72,21 @@ PODS: list[Row] = [
     (last(None), {}, "missing wrong: check that mpi-operator is running"),
     (
         last(None),
+        {"resized_at": NOW - 31.0},
+        "missing wrong: check that mpi-operator is running",
+    ),
+    (
+        last(None),
+        {"resized_at": NOW - 29.0},
+        "missing waiting: does not exist yet: the operator creates it",
+    ),
+    (
+        last(None),
+        {"created_at": NOW - 1.0},
+        "missing waiting: does not exist yet: the operator creates it",
+    ),
+    (
+        last(None),
         {"events": {"j": "MPIJobFailed: exceeded quota: gpus"}},
         "missing wrong: Its last warning: MPIJobFailed: exceeded quota: gpus*1,000 s*describe mpijob j",
     ),
@@ -229,7 +244,7 @@ PUBLICATION: list[Row] = [
     (
         job(role=None, config=TWO),
         {"role_readable": False},
-        "not-published waiting: the right to read Roles",
+        "not-published waiting: the controller adds it next",
     ),
     (
         shown(SETTLING, at=NOW - 1.0),
@@ -391,7 +406,7 @@ def test_the_next_step_needs_a_controller_that_leads(view: JobView, cause: str, 
     away = of_worker(view, 2, controller=AWAY)
     assert (away.cause, away.level) == (cause, Level.WRONG)
     assert AWAY in away.says
-    assert away.next_step.startswith("kubectl -n mpijob-elastic logs")
+    assert away.next_step == "mpijob-elastic status -n default"
 
 
 def test_a_worker_that_waits_for_ranks_after_a_loss_says_what_decides_how_long() -> None:
@@ -482,6 +497,13 @@ def test_a_launcher_that_is_held_back_for_a_reason_nobody_has_told_is_told_of() 
         "launcher-held",
         "j-launcher is held back: it waits in queue team",
     )
+    assert found.next_step == "kubectl -n default describe workload j-launcher"
+    [found] = of_job(waiting(2, workload(created_at=NOW - 40.0))).values()
+    assert found.says.endswith("in queue team; Kueue has not answered, so check that it runs")
+    assert found.next_step == "kubectl get pods -A | grep kueue"
+    [found] = of_job(waiting(2, workload(said="LocalQueue team doesn't exist"))).values()
+    assert found.says.endswith(" kueue.x-k8s.io/queue-name=QUEUE --overwrite`")
+    assert found.next_step == "kubectl -n default get localqueues"
     held = launcher(LauncherPhase.WAITING, gates=(names.GATE_SUSPENDED,))
     [found] = of_job(job(2, launcher=held, config=config([]), known=False)).values()
     assert found.says == "j-launcher is held back: ranks of the launcher before may still run"

@@ -8,7 +8,7 @@ import yaml
 
 from mpijob_elastic import names
 from mpijob_elastic.cli.cluster import News, tell
-from mpijob_elastic.install import removal, rollout
+from mpijob_elastic.install import gated_pods, rollout
 from mpijob_elastic.install.objects import ObjectChange, ObjectIdentity, Outcome, changed
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import PODS
@@ -72,11 +72,11 @@ def test_a_difference_is_printed_from_its_first_place_on(
 async def test_pods_that_came_to_a_gate_while_it_was_removed_are_told(
     api: TinyApi, client: ApiWriter
 ) -> None:
-    assert await removal.left_waiting(client) == []
+    assert await gated_pods.left_waiting(client) == []
     await api.create(
         PODS.path("ml"), "train-launcher", spec={"schedulingGates": [{"name": names.GATE_QUEUED}]}
     )
-    [said] = await removal.left_waiting(client)
+    [said] = await gated_pods.left_waiting(client)
     assert "nobody takes off: ml/train-launcher. Delete them" in said
 
 

@@ -12,7 +12,7 @@ DIGEST = "sha256:" + "0a" * 32
     "reference",
     [
         "mpijob-elastic",
-        "mpijob-elastic:0.4.0.dev0",
+        f"mpijob-elastic:{__version__}",
         "team/mpijob-elastic:Latest_1",
         "localhost/mpijob-elastic:1",
         "localhost:5000/mpijob-elastic",
@@ -55,5 +55,5 @@ def test_what_no_kubelet_accepts_is_named(reference: str, why: str) -> None:
 
 
 def test_the_word_of_the_documentation_is_no_registry() -> None:
-    said = image.fault("REPOSITORY/mpijob-elastic:0.4.0.dev0")
+    said = image.fault(f"REPOSITORY/mpijob-elastic:{__version__}")
     assert said.startswith("REPOSITORY stands for your registry and path; write it as ")

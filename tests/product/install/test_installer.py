@@ -1,12 +1,15 @@
 """Objects on their way to the server: customized, applied server-side, as its version serves them."""
 
+import asyncio
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from mpijob_elastic import names
+from mpijob_elastic.cli import app
 from mpijob_elastic.install import Refused, installer, overlays, removal
 from mpijob_elastic.install.installer import InstallPlan
 from mpijob_elastic.install.objects import Manifest, Outcome, identity
@@ -19,7 +22,12 @@ from mpijob_elastic.install.server import (
     check_rights,
     examine,
 )
-from mpijob_elastic.kube.resources import CONFIG_MAPS, Resource
+from mpijob_elastic.kube.resources import (
+    CONFIG_MAPS,
+    MUTATING_WEBHOOKS,
+    VALIDATING_WEBHOOKS,
+    Resource,
+)
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.doubles.api import TinyApi
 from tests.faults.faults import Answer, Request
@@ -225,6 +233,59 @@ async def test_kinds_that_only_help_are_skipped(older: ApiWriter, server: Server
                 Outcome.SKIPPED,
                 "not served by v1.29.16-provider.1",
             )
+
+
+def called_by(address: dict[str, Any]) -> list[dict[str, Any]]:
+    """Two hooks, of which the second has an address of its own."""
+    service = {"namespace": names.NAMESPACE, "name": names.WEBHOOK}
+    return [{"clientConfig": {"service": service}}, {"clientConfig": address}]
+
+
+@pytest.mark.parametrize("resource", [MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS])
+@pytest.mark.parametrize("more", [(), ("--dry-run",), ("--image=a/b:1", "--force-conflicts")])
+async def test_a_webhook_outside_the_cluster_is_left_alone(
+    api: TinyApi, resource: Resource, more: tuple[str, ...]
+) -> None:
+    """The address of an object that is registered by its URL cannot become a Service."""
+    hooks = called_by({"url": "https://127.0.0.1:4433/mutate"})
+    path = resource.path(name=names.WEBHOOK_CONFIGURATION)
+    api.put(path, {"metadata": {"name": names.WEBHOOK_CONFIGURATION}, "webhooks": hooks})
+    before = dict(api.objects)
+    arguments = ["install", f"--kubeconfig={api.kubeconfig}", *more]
+    done = await asyncio.to_thread(CliRunner().invoke, app, arguments)
+    assert isinstance(done.exception, Refused)
+    said = str(done.exception)
+    assert f"{resource.kind} {names.WEBHOOK_CONFIGURATION}" in said
+    assert "https://127.0.0.1:4433/mutate" in said
+    assert (
+        "kubectl delete mutatingwebhookconfiguration,validatingwebhookconfiguration mpijob-elastic"
+        in said
+    )
+    assert dict(api.objects) == before
+
+
+@pytest.mark.parametrize(
+    "hooks",
+    [
+        pytest.param(called_by({"service": {"namespace": "n", "name": "a"}}), id="by its Service"),
+        pytest.param([], id="without hooks"),
+        pytest.param(None, id="not there"),
+    ],
+)
+async def test_a_webhook_in_the_cluster_is_no_obstacle(
+    api: TinyApi, client: ApiWriter, hooks: list[dict[str, Any]] | None
+) -> None:
+    path = MUTATING_WEBHOOKS.path(name=names.WEBHOOK_CONFIGURATION)
+    if hooks is not None:
+        api.put(path, {"metadata": {"name": names.WEBHOOK_CONFIGURATION}, "webhooks": hooks})
+    await installer.check_address(client)
+
+
+async def test_who_may_not_read_the_registration_is_told_of_all_rights_later(
+    proxy: FaultProxy, client: ApiWriter
+) -> None:
+    with proxy.inject(Answer(status=403, reason="Forbidden"), on=lambda one: one.method == "GET"):
+        await installer.check_address(client)
 
 
 MANIFEST = {

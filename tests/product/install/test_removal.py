@@ -163,6 +163,17 @@ async def test_the_command_ends_otherwise_if_quota_could_not_be_given_back(
     assert "because their pods run: ml/runs." in " ".join(done.output.split())
 
 
+def serve_deployments(api: TinyApi) -> str:
+    """Let an API server have the controller's Deployment; return the path of it."""
+    kind = {"kind": DEPLOYMENTS.kind, "name": DEPLOYMENTS.plural}
+    api.objects[f"/apis/{DEPLOYMENTS.api_version}"] = {"resources": [kind]}
+    path = f"{DEPLOYMENTS.path()}/{names.CONTROLLER}"
+    api.put(path, {"metadata": {"namespace": names.NAMESPACE}})
+    version = {"minor": "34", "gitVersion": "v1.34.4"}
+    api.hook = lambda sent: version if sent.path == "/version" else None
+    return path
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -173,17 +184,26 @@ async def test_the_command_ends_otherwise_if_quota_could_not_be_given_back(
 )
 async def test_what_goes_is_listed(four: TinyApi, options: list[str]) -> None:
     """Nobody answers the question."""
-    kind = {"kind": DEPLOYMENTS.kind, "name": DEPLOYMENTS.plural}
-    four.objects[f"/apis/{DEPLOYMENTS.api_version}"] = {"resources": [kind]}
-    path = f"{DEPLOYMENTS.path()}/{names.CONTROLLER}"
-    four.put(path, {"metadata": {"namespace": names.NAMESPACE}})
+    path = serve_deployments(four)
     await four.delete(PODS.path("ml"), "waits-launcher")
-    version = {"minor": "34", "gitVersion": "v1.34.4"}
-    four.hook = lambda sent: version if sent.path == "/version" else None
     arguments = ["uninstall", *options, "--no-scale", f"--kubeconfig={four.kubeconfig}"]
     done = await asyncio.to_thread(CliRunner().invoke, app, arguments)
     assert f"Deployment {names.NAMESPACE}/{names.CONTROLLER}" in done.output
     assert path in four.objects
+
+
+@pytest.mark.parametrize("options", [["--dry-run"], [], ["--yes"]])
+async def test_pods_at_a_gate_hold_it_and_a_dry_run_lists_first_what_would_go(
+    four: TinyApi, options: list[str]
+) -> None:
+    serve_deployments(four)
+    arguments = ["uninstall", *options, "--no-scale", f"--kubeconfig={four.kubeconfig}"]
+    done = await asyncio.to_thread(CliRunner().invoke, app, arguments)
+    assert "nobody else takes off: ml/waits-launcher. For each" in str(done.exception)
+    listed = f"Deployment {names.NAMESPACE}/{names.CONTROLLER}" in done.output
+    assert listed == (options != ["--yes"])
+    assert "Delete this from" not in done.output
+    assert four.deletions == []
 
 
 @pytest.mark.parametrize("resource", HOLDING, ids=lambda resource: resource.kind)

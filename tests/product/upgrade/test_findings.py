@@ -1,14 +1,25 @@
 """What preflight finds: operators, Kueue, and what an upgrade means for a job."""
 
+import re
+
 import pytest
 
+from mpijob_elastic import names
 from mpijob_elastic.install.installer import InstallPlan
-from mpijob_elastic.kube.resources import BUDGETS, MPI_JOBS, NETWORK_POLICIES, SERVICES, Resource
+from mpijob_elastic.kube.resources import (
+    BUDGETS,
+    MPI_JOBS,
+    MUTATING_WEBHOOKS,
+    NAMESPACES,
+    NETWORK_POLICIES,
+    SERVICES,
+    Resource,
+)
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.launch_command import Launch
 from mpijob_elastic.model.memory import Memory
-from mpijob_elastic.model.pod import LauncherPhase
+from mpijob_elastic.model.pod import Launcher, LauncherPhase
 from mpijob_elastic.model.policy import Policy
 from tests.builders import but, config, job, launcher
 from tests.doubles.api import TinyApi
@@ -282,7 +293,7 @@ async def test_each_rule_that_begins_to_match_by_labels_is_named(
     await put(api, NETWORK_POLICIES, "all", spec={"podSelector": {}})
     await put(api, BUDGETS, "keep", spec={"selector": MATCHING})
     await put(api, SERVICES, "web", spec={"selector": BENCH})
-    found = await preflight.labels(client, InstallPlan())
+    found = await preflight.labels(client, InstallPlan(), await preflight.job_texts(client))
     assert {one.verdict for one in found} == {Advice.CARE}
     assert [one.text.partition(f" {BEGINS}")[0] for one in found] == [
         "ml/train: Worker.template: the required anti-affinity to app=bench (by node)",
@@ -303,7 +314,7 @@ async def test_no_rule_is_named_where_no_label_is_put_back(
     api: TinyApi, client: ApiWriter, plan: InstallPlan, words: str
 ) -> None:
     await bench(api)
-    [found] = await preflight.labels(client, plan)
+    [found] = await preflight.labels(client, plan, await preflight.job_texts(client))
     assert (found.verdict, words in found.text) == (Advice.GO, True)
 
 
@@ -312,5 +323,84 @@ async def test_rules_that_may_not_be_listed_are_an_open_question(
 ) -> None:
     await bench(api)
     with proxy.inject(Answer(status=403), on=lambda one: "/services" in one.path):
-        [found] = await preflight.labels(client, InstallPlan())
+        [found] = await preflight.labels(client, InstallPlan(), await preflight.job_texts(client))
     assert found == findings.unknown("labels", "list services in all namespaces")
+
+
+@pytest.mark.parametrize(
+    ("checks", "changes", "registered", "words"),
+    [
+        (True, True, True, "installed; it answers"),
+        (True, False, True, "installed; it answers"),
+        (True, False, False, "half installed: .*no MutatingWebhookConfiguration"),
+        (False, True, True, "half installed: .*no ValidatingWebhookConfiguration"),
+        (False, False, False, "not installed yet"),
+    ],
+)
+async def test_half_a_webhook_is_no_webhook_that_answers(
+    api: TinyApi, client: ApiWriter, checks: bool, changes: bool, registered: bool, words: str
+) -> None:
+    api.put("/version", {"minor": "34", "gitVersion": "v1.34.4"})
+    hooks = {"metadata": {}, "webhooks": [{"name": "x", "clientConfig": {"caBundle": "eA=="}}]}
+    if registered:
+        api.put(MUTATING_WEBHOOKS.path(name=names.WEBHOOK_CONFIGURATION), hooks)
+    api.webhook, api.webhook_changes = checks, changes
+    found = (await preflight.look(client, InstallPlan(), now=0.0)).findings
+    [said] = [one.text for one in found if one.topic == "webhook"]
+    assert re.match(words, said)
+
+
+async def test_a_namespace_that_leaves_the_webhook_out_does_not_stand_for_it(
+    api: TinyApi, client: ApiWriter
+) -> None:
+    """A dry run is stored there as without a webhook."""
+    api.put("/version", {"minor": "34", "gitVersion": "v1.34.4"})
+    registered = {"metadata": {}, "webhooks": [{"name": "x", "clientConfig": {"caBundle": "eA=="}}]}
+    api.put(MUTATING_WEBHOOKS.path(name=names.WEBHOOK_CONFIGURATION), registered)
+    labels = {names.NAMESPACE_OPT_OUT: "disabled"}
+    api.put(NAMESPACES.path(name="default"), {"metadata": {"name": "default", "labels": labels}})
+    api.webhook = False
+    found = (await preflight.look(client, InstallPlan(), now=0.0)).findings
+    [said] = [one.text for one in found if one.topic == "webhook"]
+    assert said == "installed; namespace default leaves it out, so it was not asked"
+
+
+ANNOTATED = but(JOB, policy=Policy(enabled=True))
+SCRIPT = Launch(program="horovodrun", discovery_script=names.DISCOVER_HOSTS_PATH)
+MOUNTED = but(STARTED, mounts_discovery=True)
+
+
+@pytest.mark.parametrize(
+    ("launch", "is_vain"),
+    [
+        (Launch(program="horovodrun", np=2), True),
+        (Launch(program="mpirun"), True),
+        (SCRIPT, False),
+        (Launch(program="horovodrun", np=2, unread=True), False),
+        (None, False),
+    ],
+)
+def test_a_restart_is_vain_if_the_command_reads_no_list(
+    launch: Launch | None, is_vain: bool
+) -> None:
+    why = findings.vain_restart(but(ANNOTATED, launch=launch))
+    assert bool(why) is is_vain
+    assert is_vain is ("edit mpijob j" in why)
+
+
+@pytest.mark.parametrize(
+    ("started", "launch", "is_older"),
+    [
+        (MOUNTED, SCRIPT, True),
+        (MOUNTED, Launch(program="horovodrun", np=2), False),
+        (MOUNTED, None, False),
+        (but(MOUNTED, names_discovery=True), SCRIPT, False),
+        (STARTED, SCRIPT, False),
+    ],
+)
+def test_a_launcher_may_run_a_command_from_before_an_edit(
+    started: Launcher, launch: Launch | None, is_older: bool
+) -> None:
+    why = findings.older_command(but(ANNOTATED, launcher=started, launch=launch))
+    assert bool(why) is is_older
+    assert is_older is ("mpijob-elastic suspend j -n default" in why)

@@ -4,7 +4,7 @@ import pytest
 
 from mpijob_elastic import names
 from mpijob_elastic.capabilities.kueue.facts import WORKLOADS
-from mpijob_elastic.install import Refused
+from mpijob_elastic.install import Refused, role_bindings
 from mpijob_elastic.install.removal import Quota, QuotaHolder
 from mpijob_elastic.install.server import Found
 from mpijob_elastic.kube.errors import Forbidden
@@ -38,6 +38,19 @@ async def test_it_says_which_jobs_keep_their_quota(
     ]
 
 
+@pytest.mark.parametrize("traces", [None, Traces(), Traces(kept=("ml/train",))])
+async def test_annotations_of_users_are_among_what_stays(
+    client: ApiWriter, traces: Traces | None
+) -> None:
+    planned = Uninstallation(
+        client=client, found=[], takes_scale=False, traces=traces, quota=Quota()
+    )
+    said = " ".join(planned.stays())
+    assert "stay" in said
+    assert ("Annotations on MPIJobs that users wrote" in said) == (traces is not None)
+    assert ("mpijob-elastic/min-replicas" in said) == (traces is not None)
+
+
 async def test_pods_that_came_to_a_gate_after_the_question_are_seen(
     api: TinyApi, client: ApiWriter
 ) -> None:
@@ -51,15 +64,43 @@ async def test_pods_that_came_to_a_gate_after_the_question_are_seen(
         client=client, found=found, takes_scale=False, traces=None, quota=Quota()
     )
     with pytest.raises(
-        Refused, match=r"gate of ours that nobody else takes off: /train-launcher\. Resume"
+        Refused, match=r"gate of ours that nobody else takes off: /train-launcher\. For each"
     ):
         await planned.run(seconds=1, say=print)
     assert api.deletions == []
 
 
-CLUSTER_ROLES = Resource(
-    group="rbac.authorization.k8s.io", version="v1", plural="clusterroles", kind="ClusterRole"
-)
+async def test_bindings_of_others_to_our_roles_are_named(api: TinyApi, client: ApiWriter) -> None:
+    bindings, whole = (
+        Resource(group=RBAC, version="v1", plural=f"{kind.lower()}s", kind=kind)
+        for kind in ("RoleBinding", "ClusterRoleBinding")
+    )
+    edit = {"kind": "ClusterRole", "name": "mpijob-elastic-edit"}
+    for namespace, name, role in (
+        ("ml", "ann", edit),
+        ("ml", "bob", {"kind": "ClusterRole", "name": "edit"}),
+        ("ml", "own", {**edit, "kind": "Role"}),
+    ):
+        await api.create(bindings.path(namespace), name, roleRef=role)
+    await api.create(whole.path(), "all", roleRef={**edit, "name": "mpijob-elastic-view"})
+    ours = await api.create(whole.path(), "ours", roleRef=edit)
+    going = [
+        Found(resource=CLUSTER_ROLES, namespace="", name=f"mpijob-elastic-{role}", uid=role)
+        for role in ("edit", "view")
+    ]
+    going.append(Found(resource=whole, namespace="", name="ours", uid=str(ours["metadata"]["uid"])))
+    said = role_bindings.lines(await role_bindings.left(client, going))
+    assert [line.partition(". ")[0] for line in said] == [
+        "These bindings to the ClusterRole mpijob-elastic-edit stay, and give no right without it: "
+        "RoleBinding ml/ann",
+        "These bindings to the ClusterRole mpijob-elastic-view stay, and give no right without it: "
+        "ClusterRoleBinding all",
+    ]
+    assert await role_bindings.left(client, going[2:]) == []
+
+
+RBAC = "rbac.authorization.k8s.io"
+CLUSTER_ROLES = Resource(group=RBAC, version="v1", plural="clusterroles", kind="ClusterRole")
 WHY = "the platform team forbids it"
 
 

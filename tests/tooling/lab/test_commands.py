@@ -93,7 +93,7 @@ def test_up_use_and_down(shell: Shell) -> None:
 
     again = shell.run("up")
     assert again.returncode == 1
-    assert "is up already; `python -m lab down --name default` ends it" in again.stderr
+    assert "is up already; `.venv/bin/python -m lab down --name default` ends it" in again.stderr
     assert listening(state)
 
     down = shell.run("down")
@@ -127,3 +127,19 @@ def test_an_interrupted_start_leaves_nothing(shell: Shell) -> None:
     assert command.returncode != 0
     assert all_end(processes(state))
     assert not Layout(shell.home / "default").root.exists()
+
+
+def test_the_operator_as_a_pod_needs_a_node_that_runs_it(tmp_path: Path) -> None:
+    refused = Shell(tmp_path).run("up", "--operator")
+    assert refused.returncode == 1
+    assert (
+        refused.stderr == "error: --operator needs a node that runs its pod: add --real-nodes 1.\n"
+    )
+
+
+def test_without_the_packages_one_line_says_what_to_type(tmp_path: Path) -> None:
+    bare = [sys.executable, "-S", "-E", *LAB[1:], "up"]
+    done = subprocess.run(bare, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    [line] = done.stderr.splitlines()
+    assert line.endswith("`make setup`, then `.venv/bin/python -m lab`.")

@@ -3,11 +3,17 @@
 // user agrees to these words.
 
 import { el, find, keep, text } from "./dom.js";
+import { authorized } from "./stream.js";
 
+const MOST = 10000; // workers
 const OVER = ["Succeeded", "Failed", "Terminating"];
 
 export class Changes {
   sending = new AbortController();
+  /** what follows the change that was tried, in words: who leaves, and how long that may take */
+  foretold = "";
+  /** what the server knows this question by */
+  confirms = "";
   /** @type {any} elements of index.html */
   main;
   /** @type {any} */
@@ -55,10 +61,18 @@ export class Changes {
       button.disabled = !yes;
   }
 
+  // Nobody can agree to a change of a deleted job.
+  end() {
+    this.sending.abort();
+    this.dialog.close();
+  }
+
   // Without the right to change the job, the bar is hidden.
   show(report) {
     this.report = report;
     this.bar.hidden = !this.may || !report.elastic || OVER.includes(report.state);
+    this.size.min = report.minReplicas ?? 1;
+    this.size.max = report.maxReplicas ?? MOST;
     if (["", this.shown].includes(this.size.value)) this.size.value = report.desired ?? "";
     this.shown = `${report.desired ?? ""}`;
     const all = [
@@ -94,7 +108,8 @@ export class Changes {
     if (!words || this.dialog.open) return;
     text(find("h2", this.dialog), `${textContent} ${this.name}?`);
     text(find("p", this.dialog), words);
-    Object.assign(find("button:last-child", this.dialog), { value: words, textContent });
+    text(find(".leaves", this.dialog), this.foretold);
+    Object.assign(find("button:last-child", this.dialog), { value: this.confirms, textContent });
     this.dialog.returnValue = "";
     this.dialog.showModal();
   }
@@ -106,15 +121,15 @@ export class Changes {
     this.sending = new AbortController();
     const { signal } = this.sending;
     const said = find("p", this.bar);
-    const headers = {
-      Authorization: `Bearer ${sessionStorage.getItem("token") ?? ""}`,
-      "Content-Type": "application/json",
-    };
+    const headers = { ...authorized(), "Content-Type": "application/json" };
+    this.foretold = "";
     let asks = "";
     let says = "";
     let rest = "";
     const take = ({ part, value }) => {
       if (part === "asks") asks = value;
+      else if (part === "foretold") this.foretold = value;
+      else if (part === "confirms") this.confirms = value;
       else if (part === "progress") text(said, `${says}: ${value}`);
       else if (value && part !== "about") {
         says = [value].flat().join("\n");

@@ -53,6 +53,7 @@ export function focusKept() {
 
 /**
  * Keep one child of `parent` for each item, by key and in order; only what differs is written.
+ * Items with equal keys have a child each.
  * @template T
  * @param {any} parent
  * @param {T[]} items
@@ -62,12 +63,11 @@ export function focusKept() {
  */
 export function keep(parent, items, key, make, fill) {
   const refocus = focusKept();
-  const old = new Map([...parent.children].map((child) => [child.dataset.key, child]));
+  const old = byKey(parent.children);
   let place = parent.firstElementChild;
   for (const item of items) {
     const name = key(item);
-    let child = old.get(name);
-    old.delete(name);
+    let child = old.get(name)?.shift();
     if (!child) {
       child = make(item);
       child.dataset.key = name;
@@ -76,9 +76,28 @@ export function keep(parent, items, key, make, fill) {
     else parent.insertBefore(child, place);
     fill?.(child, item);
   }
-  for (const child of old.values()) child.remove();
+  for (const child of [...old.values()].flat()) child.remove();
   refocus();
 }
+
+/** @param {Iterable<any>} children */
+function byKey(children) {
+  /** @type {Map<string, any[]>} */
+  const found = new Map();
+  for (const child of children) {
+    const same = found.get(child.dataset.key);
+    if (same) same.push(child);
+    else found.set(child.dataset.key, [child]);
+  }
+  return found;
+}
+
+// Return words with a full stop, unless they end a sentence already.
+/** @param {string} words */
+export const sentence = (words) => words.replace(/[^.?!]$/, "$&.");
+
+/** @param {number} value */
+export const percent = (value) => `${value.toFixed(2)}%`;
 
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });

@@ -2,10 +2,11 @@
 // The page of one job: a sentence on top, then size and workers over time, the next steps, history.
 
 import { Changes } from "./changes.js";
-import { age, command, el, find, gpus, icon, keep, text, when } from "./dom.js";
+import { age, command, el, find, gpus, icon, keep, sentence, text, when } from "./dom.js";
 import { icons } from "./jobs.js";
 import { Lanes } from "./lanes.js";
-import { recordOf } from "./record.js";
+import { forgetRecord, recordOf } from "./record.js";
+import { authorized } from "./stream.js";
 import { Training } from "./training.js";
 
 const LEVELS = {
@@ -28,9 +29,23 @@ export class JobView {
   lanes;
   /** @type {Training} */
   training;
+  /** @type {LogReport | undefined} of the launcher */
+  log;
+  /** @type {string[]} the log of the launcher before, as far as this page has seen it */
+  former = [];
+  /** the read of the YAML that is under way, if any */
+  reading = new AbortController();
+  /** @type {any} the field with the words that are sought in the log */
+  seek;
 
-  constructor(namespace, name) {
+  /**
+   * @param {string} namespace
+   * @param {string} name
+   * @param {() => void} anew shows the job of this name anew
+   */
+  constructor(namespace, name, anew) {
     this.namespace = namespace;
+    this.anew = anew;
     this.name = `${namespace}/${name}`;
     this.path = `/api/jobs/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
     this.record = recordOf(this.name);
@@ -38,9 +53,9 @@ export class JobView {
     this.commands = [
       `mpijob-elastic explain ${name} -n ${namespace}`,
       `mpijob-elastic watch ${name} -n ${namespace}`,
-      `kubectl -n ${namespace} scale mpijob/${name} --replicas=`,
+      `mpijob-elastic scale ${name} -n ${namespace} --replicas=`,
       `kubectl -n ${namespace} edit mpijob ${name}`,
-      `kubectl -n ${namespace} logs -f ${name}-launcher`,
+      `mpijob-elastic logs ${name} -n ${namespace} -f`,
     ];
   }
 
@@ -50,10 +65,21 @@ export class JobView {
     this.lanes = new Lanes(find("#lanes", main), this.record);
     this.training = new Training(find(".training", main), this.record);
     text(find(".sentence", main), "Reading the job…");
+    this.seek = find('[aria-label="Search the log"]', main);
+    this.seek.addEventListener("input", () => this.showLog());
+    find("#yaml", main).addEventListener("toggle", () => this.showManifest());
+  }
+
+  // The history comes anew, and tells of the time in which the page was cut off.
+  opened() {
+    this.record.changes = [];
   }
 
   leave() {
+    this.refuse("");
+    this.tellDeleted(false);
     this.stale();
+    this.reading.abort();
     this.changes.sending.abort();
   }
 
@@ -62,28 +88,74 @@ export class JobView {
     this.changes.live(false);
   }
 
+  // A job of which nothing was ever shown has no page, only a sentence that says why.
+  /** @param {string} words */
+  refuse(words) {
+    if (this.report !== undefined || !words) {
+      delete this.main.dataset.absent;
+      return;
+    }
+    this.main.dataset.absent = "";
+    text(find(".sentence", this.main), sentence(words.replace(/^no /, "There is no ")));
+  }
+
   live() {
     this.changes.live(true);
-    if (this.report) this.show();
+    if (!this.report) return;
+    this.show();
+    this.showManifest();
   }
 
   /** @param {Map<string, any>} parts */
   take(parts) {
+    if (parts.has("object") && this.isAnother(parts.get("object"))) {
+      forgetRecord(this.name);
+      this.anew();
+      return;
+    }
     if (parts.has("may")) this.changes.may = parts.get("may");
     for (const part of /** @type {const} */ (["report", "explanation", "headline"]))
       if (parts.has(part)) this[part] = parts.get(part);
+    if (this.report === null) {
+      this.end();
+      return;
+    }
+    if (parts.has("object")) this.showManifest();
     if (parts.has("training")) this.showTraining(parts.get("training"));
     if (parts.has("history")) this.showHistory(parts.get("history"));
     if (parts.has("events")) this.showEvents(parts.get("events"));
-    if (parts.has("log")) this.showLog(parts.get("log"));
-    if (this.report === null) text(find(".sentence", this.main), `${this.name} was deleted.`);
-    else if (this.report && ["may", "report", "explanation"].some((part) => parts.has(part)))
+    if (parts.has("log")) this.takeLog(parts.get("log"));
+    if (this.report && ["may", "report", "explanation"].some((part) => parts.has(part)))
       this.show();
+  }
+
+  // A job that was made again under its name is another job, and inherits nothing.
+  /** @param {JobIdentity} object */
+  isAnother({ uid }) {
+    this.record.uid ??= uid;
+    return this.record.uid !== uid;
+  }
+
+  // What was seen of a deleted job stays. What tells of the present goes, and nothing more is taken
+  // in, because the server knows nothing of it any more.
+  end() {
+    text(find(".sentence", this.main), `${this.name} was deleted.`);
+    this.tellDeleted(true);
+    this.record.close(Date.now());
+    this.changes.end();
+    this.lanes.end();
+  }
+
+  /** @param {boolean} yes */
+  tellDeleted(yes) {
+    if (yes) this.main.dataset.deleted = "";
+    else delete this.main.dataset.deleted;
   }
 
   show() {
     const { explanation } = this;
     const report = /** @type {JobReport} */ (this.report);
+    this.tellDeleted(false);
     if (document.documentElement.dataset.live === "yes") this.record.add(report, Date.now());
     const badge = find(".badge", this.main);
     if (badge.dataset.state !== report.state)
@@ -129,20 +201,13 @@ export class JobView {
     const report = /** @type {JobReport} */ (this.report);
     const found = new Map();
     if (!explanation) return;
-    const all = [...explanation.job, ...explanation.workers.map((worker) => worker.cause)];
-    const said = all.map((finding) => finding.says).join(" ");
-    const notices = report.notices.filter(
-      (line) => !said.includes(line.slice(line.indexOf(": ") + 2)),
-    );
-    for (const finding of [
-      ...all,
-      ...notices.map((says) => ({ says, cause: says, level: "notice", nextStep: "" })),
-    ]) {
-      if (
-        finding.level === "fine" &&
-        explanation.workers.some((worker) => worker.cause === finding)
-      )
-        continue;
+    const causes = explanation.workers.map((worker) => worker.cause);
+    const said = [...explanation.job, ...causes].map((finding) => finding.says).join(" ");
+    const notices = report.notices
+      .filter((line) => !said.includes(line.slice(line.indexOf(": ") + 2)))
+      .map((says) => ({ says, cause: says, level: "notice", nextStep: "" }));
+    const troubles = causes.filter((cause) => cause.level !== "fine");
+    for (const finding of [...explanation.job, ...troubles, ...notices]) {
       const key = `${finding.level} ${finding.cause}`;
       found.set(key, [...(found.get(key) ?? []), finding]);
     }
@@ -166,7 +231,7 @@ export class JobView {
       { className: `level-${first.level}` },
       icon(shape),
       el("b", {}, word),
-      el("span", {}, el("span", {}, `${first.says}.`.replace("..", "."))),
+      el("span", {}, el("span", {}, sentence(first.says))),
     );
     if (same.length)
       item.lastChild.append(
@@ -190,8 +255,11 @@ export class JobView {
         launcher.refreshed
       ];
     const low = report.minReplicas ?? 1;
-    const high = report.maxReplicas ?? "any number";
-    const bounds = report.minReplicas || report.maxReplicas ? `, ${low} to ${high} allowed` : "";
+    const high = report.maxReplicas;
+    const most = report.maxNpWorkers;
+    const sizes = high ? `${low} to ${high}` : `${low} or more`;
+    const bound = most && most < (high ?? Infinity) ? `; --max-np lets ${most} train` : "";
+    const bounds = report.minReplicas || high ? `, ${sizes} allowed${bound}` : "";
     const devices = gpus(report) ? `, GPUs: ${gpus(report)}` : "";
     /** @type {[string, string | null | undefined, string?][]} */
     const all = [
@@ -251,7 +319,9 @@ export class JobView {
     this.training.show(training);
   }
 
+  /** @param {{changes: HistoryChange[]}} history */
   showHistory({ changes }) {
+    this.record.remember(changes);
     find("#history", this.main).hidden = !changes.length;
     keep(
       find("#changes", this.main),
@@ -328,9 +398,62 @@ export class JobView {
     );
   }
 
-  showLog({ pod, lines, error }) {
-    text(find("#log-of", this.main), pod ? `last lines of ${pod}` : "");
-    text(find("#log", this.main), error ?? (lines.join("\n") || "Nothing printed yet."));
+  // The log of a launcher goes with its pod, so the page keeps what it has seen of it.
+  /** @param {LogReport} log */
+  takeLog(log) {
+    const seen = this.log?.lines ?? [];
+    const isSame = this.log?.uid === log.uid;
+    if (seen.length && !isSame) this.former = seen;
+    if (log.before.length) this.former = log.before;
+    // A failed read has no lines. What was seen stays.
+    const keeps = isSame && log.error !== undefined && !log.lines.length;
+    this.log = keeps ? { ...log, lines: seen } : log;
+    this.showLog();
+  }
+
+  showLog() {
+    if (!this.log) return;
+    const { pod, lines, error } = this.log;
+    const sought = this.seek.value.trim().toLowerCase();
+    const found = lines.filter((line) => line.toLowerCase().includes(sought));
+    const last = sought ? `${found.length} of the last ${lines.length} lines` : "last lines";
+    text(find("#log-of", this.main), pod ? `${last} of ${pod}` : "");
+    text(find("#log", this.main), found.join("\n") || this.noLine(sought));
+    const failed = find("#log-error", this.main);
+    failed.hidden = !error;
+    text(failed, error ?? "");
+    const former = find(".former", this.main);
+    former.hidden = !this.former.length;
+    text(find("pre", former), this.former.join("\n"));
+  }
+
+  /** @param {string} sought */
+  noLine(sought) {
+    const { pod, lines, error } = /** @type {LogReport} */ (this.log);
+    if (sought && lines.length) return "No line has these words.";
+    if (error) return "";
+    return pod ? "Nothing printed yet." : "There is no launcher.";
+  }
+
+  // A new read ends the read before, so that no older answer comes last.
+  async showManifest() {
+    this.reading.abort();
+    this.reading = new AbortController();
+    const { signal } = this.reading;
+    const details = find("#yaml", this.main);
+    if (!details.open) return;
+    const words = await this.manifest(signal);
+    if (!signal.aborted) text(find("pre", details), words);
+  }
+
+  /** @param {AbortSignal} signal */
+  async manifest(signal) {
+    try {
+      const answer = await fetch(`${this.path}/yaml`, { signal, headers: authorized() });
+      return await answer.text();
+    } catch {
+      return "The server of this page has stopped or cannot be reached.";
+    }
   }
 
   tick(now) {

@@ -1,7 +1,7 @@
 // @ts-check
 // The page of all jobs: jobs with a problem come first. Only cells that have changed are written.
 
-import { age, el, find, focusKept, gpus, icon, keep, svg, text } from "./dom.js";
+import { age, el, find, focusKept, gpus, icon, keep, sentence, svg, text } from "./dom.js";
 import { cells } from "./workers.js";
 
 const GROUPS = ["Needs a look", "Changing", "Waiting", "Running", "Ended"];
@@ -33,6 +33,8 @@ export class JobsView {
   seen = new Set();
   /** whether all jobs have been received */
   listed = false;
+  /** whether the server refuses to show them */
+  refused = false;
   /** @type {any} elements of index.html */
   main;
   /** @type {any} */
@@ -65,6 +67,13 @@ export class JobsView {
     }
     find("form", main).addEventListener("submit", (event) => event.preventDefault());
     this.draw();
+  }
+
+  // The banner says why.
+  /** @param {string} words */
+  refuse(words) {
+    this.refused = Boolean(words);
+    if (!this.listed) text(find(".sentence", this.main), this.sentence([]));
   }
 
   opened() {
@@ -155,7 +164,7 @@ export class JobsView {
   }
 
   sentence(jobs) {
-    if (!this.listed) return "Reading the jobs…";
+    if (!this.listed) return this.refused ? "The jobs are not shown." : "Reading the jobs…";
     const of = GROUPS.map((_, index) => jobs.filter((job) => job.group === index).length);
     const said = [
       [of[0], of[0] === 1 ? "needs a look" : "need a look"],
@@ -214,12 +223,12 @@ function row({ report }) {
     "tr",
     {},
     el("td", {}, el("span", { className: "state" })),
-    el("th", { scope: "row" }, link),
+    el("th", { scope: "row" }, link, el("span", {})),
     el("td", { className: "workers" }, svg("svg"), " ", el("span", {})),
     el("td", {}),
     el("td", {}),
     el("td", {}, el("b", {}), el("span", { className: "muted" })),
-    el("td", {}),
+    el("td", {}, el("span", { className: "why" })),
   );
 }
 
@@ -236,8 +245,12 @@ function fill(node, job) {
   node.className = job.group ? "" : "look";
   if (state.textContent !== report.state)
     find(".state", state).replaceChildren(icon(icons(report.state), report.state), report.state);
-  if ((name.children.length === 1) !== report.elastic)
-    name.append(...(report.elastic ? [] : [el("span", { className: "tag" }, "not elastic")]));
+  keep(
+    name.lastChild,
+    report.elastic ? [] : ["not elastic"],
+    (word) => word,
+    (word) => el("span", { className: "tag" }, word),
+  );
   cells(find("svg", size), report);
   text(find("span", size), `${report.published} of ${report.desired ?? "?"}`);
   text(devices, gpus(report) || "–");
@@ -253,10 +266,10 @@ function fill(node, job) {
     waits && !first.includes(waits) && `${report.queue?.name}: ${waits}.`,
     says.length > 1 && `And ${says.length - 1} more.`,
   ].filter(Boolean);
-  text(
-    why,
-    [first && more.length ? `${first}.`.replace("..", ".") : first, ...more].join(" ").trim(),
-  );
+  const begins = more.length ? sentence(first) : first;
+  const words = [begins, ...more].join(" ").trim();
+  text(why.firstChild, words);
+  why.title = words;
   ago(job, Date.now());
 }
 

@@ -1,15 +1,17 @@
 // @ts-check
 // One time axis: sizes as steps, changes as marks, a lane for each worker. Positions are in per
-// cent, so no element has to be measured.
+// cent, so no element has to be measured before it is drawn.
 
-import { at, el, find, icon, keep, set, svg, text } from "./dom.js";
-import { KINDS, kind } from "./workers.js";
+import { at, el, find, icon, keep, percent, set, svg, text } from "./dom.js";
+import { folds, MOST_LANES } from "./folds.js";
+import { drawSizes } from "./sizes.js";
+import { KINDS, stateOf } from "./workers.js";
 
-/** @type {[number, string, number][]} minutes shown, in words, and minutes between two ticks */
+/** @type {[number, string][]} minutes that are shown, and in words */
 const WINDOWS = [
-  [5, "5 min", 1],
-  [30, "30 min", 5],
-  [120, "2 h", 20],
+  [5, "5 min"],
+  [30, "30 min"],
+  [120, "2 h"],
 ];
 const LEGEND = ["published", "ready", "draining", "pending", "queued", "ended", "unknown"];
 /** @type {Record<string, number>} */
@@ -24,22 +26,22 @@ const HEIGHTS = {
   unknown: 14,
 };
 const MIDDLE = 11;
-const short = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
-/** @param {number} value */
-const percent = (value) => `${value.toFixed(2)}%`;
 
 export class Lanes {
   minutes = 5;
+  /** @type {Set<string>} the keys of the open folds */
+  unfolded = new Set();
   lane = 0;
   part = -1;
   /** @type {JobReport} the report that was shown last */
   report;
   /** @type {Map<string, Finding>} by worker */
   findings;
-  /** @type {number} the right end of the axis, in milliseconds since the epoch */
-  now;
-  /** @type {number} the left end of the axis, in milliseconds since the epoch */
-  start;
+  /** @type {TimeAxis} */
+  axis;
+  wide = 600;
+  /** whether the job was deleted, so that nothing is known of it from then on */
+  ended = false;
 
   /**
    * @param {any} panel
@@ -49,8 +51,12 @@ export class Lanes {
     this.record = record;
     this.body = find("tbody", panel);
     this.caption = find(".caption", panel);
+    this.found = find(".found", panel);
+    this.seek = find(".seek", panel);
+    this.seek.addEventListener("input", () => this.draw(Date.now()));
     this.size = svg("svg", { class: "size", role: "img" });
     this.numbers = el("dl");
+    new ResizeObserver(([entry]) => this.resize(entry.contentRect.width)).observe(this.size);
     this.body.append(
       el(
         "tr",
@@ -94,39 +100,130 @@ export class Lanes {
   show(report, findings) {
     this.report = report;
     this.findings = findings;
+    this.ended = false;
+    this.draw(Date.now());
+  }
+
+  end() {
+    this.ended = true;
+    this.draw(Date.now());
+  }
+
+  /** @param {number} wide */
+  resize(wide) {
+    this.wide = wide;
     this.draw(Date.now());
   }
 
   draw(now) {
     if (!this.report) return;
-    this.now = now;
-    this.start = Math.max(now - this.minutes * 60_000, Math.min(now - 60_000, this.record.start));
+    const start = Math.max(now - this.minutes * 60_000, Math.min(now - 60_000, this.record.start));
+    this.axis = axis(start, now, this.minutes, this.wide);
     const of = new Map(this.report.workers.map((worker) => [worker.name, worker]));
     const names = [...this.record.lanes]
-      .filter(([name, lane]) => of.has(name) || (lane.at(-1)?.from ?? 0) > this.start)
+      .filter(([name, lane]) => of.has(name) || (lane.at(-1)?.from ?? 0) > start)
       .map(([name]) => name);
     names.sort((one, other) => index(one) - index(other));
     keep(
       this.body,
-      ["", ...names],
-      (name) => name,
-      (name) => (name ? this.makeLane(name) : this.chart),
-      (row, name) => name && this.fillLane(row, name, of.get(name)),
+      ["", ...this.rows(names, of)],
+      (row) => (typeof row === "string" ? row : row.key),
+      (row) => this.makeRow(row),
+      (node, row) => this.fillRow(node, row, of),
     );
-    this.drawSizes();
+    drawSizes(this.size, this.axis, this.record, this.ended ? null : this.report);
+    this.drawNumbers();
     this.setTabStop([...this.body.querySelectorAll("svg.lane")]);
   }
 
   // Tab goes to one lane; the arrow keys go to the other lanes.
   setTabStop(lanes) {
+    const stop = Math.min(this.lane, lanes.length - 1);
     lanes.forEach((lane, place) => {
-      set(lane, { tabindex: place === this.lane ? 0 : -1 });
+      set(lane, { tabindex: place === stop ? 0 : -1 });
     });
   }
 
-  /** @param {number} time */
-  x(time) {
-    return Math.min(100, Math.max(0, ((time - this.start) / (this.now - this.start)) * 100));
+  /**
+   * Return the rows: a lane for each worker, or, of many workers, a fold for each state and node with
+   * the lanes of those that are open. What is sought is not folded.
+   * @param {string[]} names
+   * @param {Map<string, WorkerReport>} of
+   * @returns {(string | WorkersFold)[]}
+   */
+  rows(names, of) {
+    this.seek.hidden = names.length <= MOST_LANES;
+    const sought = this.seek.hidden ? "" : this.seek.value.trim().toLowerCase();
+    if (sought) return this.soughtRows(sought, names, of);
+    text(this.found, "");
+    if (this.seek.hidden) return names;
+    return folds(names, of).flatMap((fold) =>
+      this.unfolded.has(fold.key) ? [fold, ...fold.names] : [fold],
+    );
+  }
+
+  /**
+   * @param {string} sought
+   * @param {string[]} names
+   * @param {Map<string, WorkerReport>} of
+   */
+  soughtRows(sought, names, of) {
+    const found = names.filter((name) => this.wordsOf(name, of.get(name)).includes(sought));
+    text(this.found, `${found.length} of ${names.length} workers`);
+    return found.slice(0, MOST_LANES);
+  }
+
+  /**
+   * Return the words by which a worker is found, in small letters.
+   * @param {string} name
+   * @param {WorkerReport | undefined} worker
+   */
+  wordsOf(name, worker) {
+    const of = stateOf(worker);
+    return [name, worker?.node, of, this.word(name, of)].join("\n").toLowerCase();
+  }
+
+  /** @param {string | WorkersFold} row */
+  makeRow(row) {
+    if (typeof row !== "string") return this.makeFold(row);
+    return row ? this.makeLane(row) : this.chart;
+  }
+
+  /** @type {(node: any, row: string | WorkersFold, of: Map<string, WorkerReport>) => void} */
+  fillRow(node, row, of) {
+    if (typeof row !== "string") this.fillFold(node, row);
+    else if (row) this.fillLane(node, row, of.get(row));
+  }
+
+  /** @param {WorkersFold} fold */
+  makeFold({ key }) {
+    const button = el("button", { type: "button", className: "plain" });
+    button.addEventListener("click", () => {
+      if (!this.unfolded.delete(key)) this.unfolded.add(key);
+      this.draw(Date.now());
+    });
+    return el(
+      "tr",
+      { className: "fold" },
+      el("th", { scope: "row" }, button),
+      el("td", { className: "muted mono" }),
+      stateCell(),
+    );
+  }
+
+  /**
+   * @param {any} row
+   * @param {WorkersFold} fold
+   */
+  fillFold(row, { key, names, of, node }) {
+    const [head, middle, end] = row.children;
+    const open = this.unfolded.has(key);
+    const some = `${names.length} ${names.length === 1 ? "worker" : "workers"}`;
+    text(head.firstChild, `${open ? "−" : "+"} ${some}`);
+    head.firstChild.setAttribute("aria-expanded", `${open}`);
+    text(middle, names.length > 1 ? `${names[0]} … ${names.at(-1)}` : names[0]);
+    tellState(end, of, of);
+    text(end.lastChild, node);
   }
 
   makeLane(name) {
@@ -136,12 +233,7 @@ export class Lanes {
       {},
       el("th", { scope: "row", className: "mono" }, el("span", {}, name), el("small", {})),
       el("td", {}, lane),
-      el(
-        "td",
-        { className: "now" },
-        el("span", { className: "state" }),
-        el("span", { className: "muted" }),
-      ),
+      stateCell(),
     );
   }
 
@@ -157,15 +249,10 @@ export class Lanes {
         .filter(Boolean)
         .join("; "),
     );
-    const of = worker ? kind(worker) : "gone";
-    const word = this.word(name, of);
-    if (end.firstChild.textContent !== word)
-      end.firstChild.replaceChildren(
-        icon(KINDS[of] ? (of === "ended" ? "failed" : of) : "missing", of),
-        word,
-      );
+    const of = stateOf(worker);
+    tellState(end, of, this.word(name, of));
     const left = worker?.draining?.until
-      ? `${Math.max(0, Math.round((Date.parse(worker.draining.until) - this.now) / 1000))}s left`
+      ? `${Math.max(0, Math.round((Date.parse(worker.draining.until) - this.axis.now) / 1000))}s left`
       : "";
     text(
       end.lastChild,
@@ -190,10 +277,10 @@ export class Lanes {
   parts(name) {
     const lane = this.record.lanes.get(name) ?? [];
     const known = lane
-      .map((part, place) => ({ ...part, to: lane[place + 1]?.from ?? this.now }))
-      .filter((part) => part.to > this.start && part.kind !== "gone");
+      .map((part, place) => ({ ...part, to: lane[place + 1]?.from ?? this.axis.now }))
+      .filter((part) => part.to > this.axis.start && part.kind !== "gone");
     const first = lane[0]?.from ?? 0;
-    return first > this.start && first === this.record.sizes[0]?.from
+    return first > this.axis.start && first === this.record.sizes[0]?.from
       ? [{ from: 0, to: first, kind: "unknown" }, ...known]
       : known;
   }
@@ -204,8 +291,8 @@ export class Lanes {
    */
   drawLane(node, parts) {
     const bars = parts.map((part) => {
-      const from = this.x(part.from);
-      const width = Math.max(this.x(part.to) - from, 0.3);
+      const from = this.axis.x(part.from);
+      const width = Math.max(this.axis.x(part.to) - from, 0.3);
       const label = part.node && width > 12 && part.kind === "published" ? part.node : "";
       return { part, from, width, label };
     });
@@ -223,152 +310,24 @@ export class Lanes {
     });
   }
 
-  drawSizes() {
-    const parts = this.record.sizes;
-    const top =
-      Math.max(4, ...parts.map((part) => Math.max(part.desired ?? 0, part.ready ?? 0))) * 1.15;
-    /** @param {number} value */
-    const y = (value) => (100 - (value / top) * 100).toFixed(2);
-    const shown = parts
-      .map((part, place) => ({ ...part, to: parts[place + 1]?.from ?? this.now }))
-      .filter((part) => part.to > this.start);
-    /** @type {(name: "desired" | "ready" | "published", area?: boolean) => string} */
-    const step = (name, area) =>
-      shown
-        .map((part, place) => {
-          const size = part[name];
-          if (size == null) return "";
-          const from = (this.x(part.from) * 10).toFixed(1);
-          const to = (this.x(part.to) * 10).toFixed(1);
-          const joined = shown[place - 1]?.[name] != null;
-          return area
-            ? `M${from} 100V${y(size)}H${to}V100z`
-            : `${joined ? "L" : "M"}${from} ${y(size)}H${to}`;
-        })
-        .join("");
-    const unknown = [
-      [0, shown[0]?.from ?? this.now],
-      ...shown.filter((part) => part.ready == null).map((part) => [part.from, part.to]),
-    ];
-    const marks = this.record.marks
-      .filter((mark) => mark.at > this.start)
-      .sort((one, other) => one.at - other.at);
-    const every = (WINDOWS.find(([minutes]) => minutes === this.minutes)?.[2] ?? 1) * 60_000;
-    /** @type {number[]} */
-    const ticks = [];
-    for (let time = Math.ceil(this.start / every) * every; time < this.now; time += every)
-      ticks.push(time);
-    this.size.replaceChildren(
-      ...unknown
-        .filter(([from, to]) => to > from)
-        .map(([from, to]) =>
-          svg("rect", {
-            class: "k-unknown",
-            x: percent(this.x(from)),
-            y: 18,
-            width: percent(this.x(to) - this.x(from)),
-            height: 100,
-            fill: "url(#unknown)",
-          }),
-        ),
-      ...(this.x(this.record.opened) > 30
-        ? [
-            svg(
-              "text",
-              {
-                class: "axis",
-                x: percent(this.x(this.record.opened) / 2),
-                y: 72,
-                "text-anchor": "middle",
-              },
-              "before this page was opened",
-            ),
-          ]
-        : []),
-      ...ticks.flatMap((time) => [
-        svg("line", {
-          class: "tick",
-          x1: percent(this.x(time)),
-          x2: percent(this.x(time)),
-          y1: 18,
-          y2: 122,
-        }),
-        svg(
-          "text",
-          {
-            class: "axis",
-            x: percent(this.x(time)),
-            y: 134,
-            "text-anchor": this.x(time) < 4 ? "start" : this.x(time) > 96 ? "end" : "middle",
-          },
-          short.format(time),
-        ),
-      ]),
-      svg(
-        "svg",
-        { y: 18, height: 100, viewBox: "0 0 1000 100", preserveAspectRatio: "none" },
-        svg("path", { class: "area", d: step("ready", true) }),
-        svg("path", { class: "asked", d: step("desired") }),
-        svg("path", { class: "ring", d: step("published") }),
-      ),
-      ...marks.flatMap((mark, place) => [
-        svg("line", {
-          class: "mark",
-          x1: percent(this.x(mark.at)),
-          x2: percent(this.x(mark.at)),
-          y1: 14,
-          y2: 118,
-        }),
-        svg(
-          "text",
-          {
-            class: "mark",
-            x: percent(this.x(mark.at)),
-            y: 11,
-            "text-anchor": this.x(mark.at) > 92 ? "end" : this.x(mark.at) < 5 ? "start" : "middle",
-          },
-          marks[place + 1] && this.x(marks[place + 1].at) - this.x(mark.at) < 8 ? "" : mark.words,
-        ),
-      ]),
-    );
-    const said = marks.map((mark) => `${mark.words} at ${at(mark.at)}`).join(", ");
+  drawNumbers() {
     const { desired, ready, published } = this.report;
-    set(this.size, {
-      "aria-label":
-        `In the last ${this.minutes} minutes: ${said || "no change of size"}. ` +
-        `Now asked for ${desired}, ready ${ready}, published ${published}.`,
-    });
     keep(
       this.numbers,
       [
-        ["asked", "asked for", `${this.report.desired ?? "?"}`],
-        ["area", "ready", `${this.report.ready}`],
-        ["ring", "published", `${this.report.published}`],
+        ["asked", "asked for", `${desired ?? "?"}`],
+        ["area", "ready", `${ready}`],
+        ["ring", "published", `${published}`],
       ],
       ([name]) => name,
-      ([name, words]) =>
-        el(
-          "div",
-          {},
-          el(
-            "dt",
-            {},
-            svg(
-              "svg",
-              { width: 20, height: 10, "aria-hidden": "true" },
-              svg("path", { class: name, d: name === "area" ? "M0 0h20v10H0z" : "M0 5h20" }),
-            ),
-            words,
-          ),
-          el("dd"),
-        ),
+      ([name, words]) => number(name, words),
       (node, [, , value]) => text(node.lastChild, value),
     );
   }
 
   /** @param {LaneSpan} span */
   words({ kind: of, node, host, from, to, guessed }) {
-    const open = to >= this.now ? `since ${at(from)}` : `${at(from)} to ${at(to)}`;
+    const open = to >= this.axis.now ? `since ${at(from)}` : `${at(from)} to ${at(to)}`;
     const span = of === "unknown" && !from ? `before ${at(to)}` : open;
     const unsure = guessed ? " (not known whether the worker was listed then)" : "";
     return `${of}${host ? ` as ${host}` : ""}${node ? ` on ${node}` : ""} ${span}${unsure}`;
@@ -409,7 +368,48 @@ export class Lanes {
   }
 }
 
+/** @type {(start: number, now: number, minutes: number, wide: number) => TimeAxis} */
+function axis(start, now, minutes, wide) {
+  /** @param {number} time */
+  const x = (time) => Math.min(100, Math.max(0, ((time - start) / (now - start)) * 100));
+  return { start, now, minutes, wide, x };
+}
+
 const index = (name) => Number(name.split("-").at(-1));
+
+const stateCell = () =>
+  el(
+    "td",
+    { className: "now" },
+    el("span", { className: "state" }),
+    el("span", { className: "muted" }),
+  );
+
+/**
+ * @param {any} cell
+ * @param {string} of
+ * @param {string} word
+ */
+function tellState(cell, of, word) {
+  const state = cell.firstChild;
+  if (state.textContent !== word) state.replaceChildren(icon(iconOf(of), of), word);
+}
+
+/** @param {string} of */
+function iconOf(of) {
+  if (of === "ended") return "failed";
+  return KINDS[of] ? of : "missing";
+}
+
+/**
+ * @param {string} name the class of the sample
+ * @param {string} words
+ */
+function number(name, words) {
+  const shape = svg("path", { class: name, d: name === "area" ? "M0 0h20v10H0z" : "M0 5h20" });
+  const sample = svg("svg", { width: 20, height: 10, "aria-hidden": "true" }, shape);
+  return el("div", {}, el("dt", {}, sample, words), el("dd"));
+}
 
 function geometry(of, x, width, height) {
   return {

@@ -1,7 +1,7 @@
 // @ts-check
 // The frame of both pages: the page that is shown, whether it is live, the theme, and its pauses.
 
-import { age, at, el, find, text } from "./dom.js";
+import { age, at, el, find, sentence, text } from "./dom.js";
 import { JobView } from "./job.js";
 import { JobsView } from "./jobs.js";
 import { Stream } from "./stream.js";
@@ -17,7 +17,7 @@ function route() {
   const [namespace, name] = decodeURIComponent(location.hash.slice(2)).split("/");
   stream?.close();
   view?.leave?.();
-  view = name ? new JobView(namespace, name) : new JobsView();
+  view = name ? new JobView(namespace, name, route) : new JobsView();
   const template = find(name ? "#job-view" : "#jobs-view");
   find("#main").replaceChildren(template.content.cloneNode(true));
   find("#path").replaceChildren(...crumbs(namespace, name));
@@ -54,6 +54,7 @@ function show(next) {
   if (state.live && !next.live) state = { ...next, since: Date.now() };
   else state = { since: state.live ? undefined : state.since, ...next };
   if (!state.live) view?.stale?.();
+  view?.refuse?.((!state.live && state.refused) || "");
   tellState();
   if (state.live) view?.live?.();
 }
@@ -75,7 +76,7 @@ function tellState() {
             ? "Not shown"
             : "Not live",
   );
-  banner.hidden = live || !(words || resting);
+  banner.hidden = live || !(words || resting) || find("#main").dataset.absent !== undefined;
   if (banner.hidden) return;
   const old = since && !resting ? ` The page shows the state of ${at(since)}.` : "";
   const soon = again ? ` Next try in ${age(again - Date.now() + 999)}.` : "";
@@ -83,7 +84,7 @@ function tellState() {
     find("span", banner),
     resting
       ? "Paused after 30 minutes without a key or a click."
-      : `${words.replace(/\.?$/, ".")}${old}${soon}`,
+      : `${sentence(words)}${old}${soon}`,
   );
   button.hidden = !(again || resting);
   text(button, resting ? "Continue" : "Try now");

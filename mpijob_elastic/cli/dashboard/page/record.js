@@ -1,11 +1,13 @@
 // @ts-check
 // What this page has seen of a job: the sizes, and each worker's phases over time. For the time
-// before the page was opened, and while the page was hidden or cut off, a phase is known only from
-// the times in the report on the worker; the rest is unknown.
+// before the page was opened, and while the page was hidden or cut off, a size is known only from
+// the history, and a phase only from the times in the report on the worker; the rest is unknown.
 
 import { kind } from "./workers.js";
 
 const KEPT = 2 * 3600_000 + 60_000;
+// A history of fewer changes has lost none: it has room for more (model/history.py).
+const SURELY_WHOLE = 20;
 // Beyond so many points of the GPU-seconds, every other one is enough for the line.
 const MOST_SPENT = 1000;
 /** @type {Map<string, Record>} */
@@ -18,15 +20,27 @@ export function recordOf(name) {
   return record;
 }
 
+/**
+ * Let the next page of that name begin anew, because another job has the name now.
+ * @param {string} name
+ */
+export function forgetRecord(name) {
+  records.delete(name);
+}
+
 class Record {
-  /** @type {SizesPart[]} */
+  /** @type {string | undefined} of the job, undefined until it is known */
+  uid;
+  /** @type {SizesPart[]} the sizes that the page has seen */
   sizes = [];
   /** @type {Map<string, LanePart[]>} by worker */
   lanes = new Map();
   /** @type {Map<string, Set<string>>} creation times of the seen pods, by worker */
   pods = new Map();
-  /** @type {{at: number, words: string}[]} */
-  marks = [];
+  /** @type {HistoryChange[]} the changes that the history knows, the oldest first */
+  changes = [];
+  /** @type {SizeChange[]} the last change of each report: all that is known until the history comes */
+  lastScales = [];
   /** @type {SpentPart[]} */
   spent = [];
   /** True until the page sees GPU-seconds again after a time in which it saw none. */
@@ -58,7 +72,7 @@ class Record {
     }
     for (const [name, lane] of this.lanes)
       if (!here.has(name) && lane.at(-1)?.kind !== "gone") push(lane, { from: now, kind: "gone" });
-    this.mark(report.lastScale);
+    this.noteScale(report.lastScale);
     this.open = true;
     this.forget(now - KEPT);
   }
@@ -75,6 +89,51 @@ class Record {
     );
   }
 
+  get allChanges() {
+    return this.changes.length ? this.changes : this.lastScales;
+  }
+
+  /** @returns {SizeMark[]} the changes of size, the oldest first */
+  get marks() {
+    return this.allChanges.map(({ when, from, to }) => ({
+      at: Date.parse(when),
+      words: `${from}→${to}`,
+    }));
+  }
+
+  /** @returns {SizesPart[]} the sizes that the history knows */
+  get toldSizes() {
+    const asked = this.allChanges.filter((change) => change.setsSize);
+    const told = asked.map(({ when, to }) => ({ from: Date.parse(when), desired: to }));
+    const isWhole = this.changes.length > 0 && this.changes.length < SURELY_WHOLE;
+    if (!asked.length || !isWhole) return told;
+    return [{ from: this.created, desired: asked[0].from }, ...told];
+  }
+
+  /** @returns {SizesPart[]} the sizes that the page has seen, and between them those of the history */
+  get allSizes() {
+    const told = this.toldSizes;
+    const seen = [{ from: 0 }, ...this.sizes];
+    return seen.flatMap((part, place) => {
+      const next = seen[place + 1];
+      // While the page is cut off, the history is as old as the page.
+      if ("ready" in part || !next) return [part];
+      return [part, ...within(told, part.from, next.from)];
+    });
+  }
+
+  /** @param {HistoryChange[]} changes in the order of their record */
+  remember(changes) {
+    this.changes = changes.toSorted((one, other) => Date.parse(one.when) - Date.parse(other.when));
+    if (changes.length) this.lastScales = [];
+  }
+
+  /** @param {ScaleReport | null} scale */
+  noteScale(scale) {
+    if (!scale || this.lastScales.at(-1)?.when === scale.at) return;
+    this.lastScales.push({ when: scale.at, from: scale.before, to: scale.after, setsSize: true });
+  }
+
   /**
    * @param {GoodputReport} goodput
    * @param {number} now
@@ -82,16 +141,7 @@ class Record {
   spend({ allocated, kept }, now) {
     this.spent.push({ from: now, allocated, kept, apart: this.apart });
     this.apart = false;
-    if (this.spent.length > MOST_SPENT)
-      this.spent = this.spent.filter((_, place) => place % 2 === 0);
-  }
-
-  /** @param {ScaleReport | null} scale */
-  mark(scale) {
-    if (!scale) return;
-    const mark = { at: Date.parse(scale.at), words: `${scale.before}→${scale.after}` };
-    if (!this.marks.some((known) => known.at === mark.at && known.words === mark.words))
-      this.marks.push(mark);
+    if (this.spent.length > MOST_SPENT) this.spent = thinned(this.spent);
   }
 
   close(now) {
@@ -112,8 +162,29 @@ class Record {
     for (const lane of this.lanes.values()) cut(lane);
     for (const [name, lane] of this.lanes)
       if (lane.length === 1 && lane[0].kind === "gone") this.lanes.delete(name);
-    this.marks = this.marks.filter((mark) => mark.at >= before);
   }
+}
+
+/**
+ * Return every other point. A gap before a point that goes is before the next point.
+ * @param {SpentPart[]} points
+ */
+function thinned(points) {
+  return points
+    .map((point, place) => ({ ...point, apart: point.apart || !!points[place - 1]?.apart }))
+    .filter((_, place) => place % 2 === 0);
+}
+
+/**
+ * Return the parts of a time.
+ * @param {SizesPart[]} parts
+ * @param {number} start
+ * @param {number} end
+ */
+function within(parts, start, end) {
+  return parts
+    .filter((part, place) => part.from < end && !(parts[place + 1]?.from <= start))
+    .map((part) => ({ ...part, from: Math.max(part.from, start) }));
 }
 
 /**

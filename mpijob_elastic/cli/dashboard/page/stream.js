@@ -8,9 +8,17 @@ if (given.has("token")) {
   history.replaceState(null, "", given.has("job") ? `#/${given.get("job")}` : "#/");
 }
 
+// The header that brings the token along.
+export const authorized = () => ({
+  Authorization: `Bearer ${sessionStorage.getItem("token") ?? ""}`,
+});
+
 const SILENCE = 6000; // milliseconds; the server sends a line every 2 s
 const RETRIES = [300, 1000, 2000, 4000]; // milliseconds
 const AFTER_REFUSAL = 10000; // milliseconds
+const NO_LINK =
+  "This tab has no valid link. Open the link that mpijob-elastic dashboard printed, " +
+  "or start the command again.";
 
 export class Stream {
   failures = 0;
@@ -49,14 +57,9 @@ export class Stream {
       const answer = await fetch(this.path, {
         signal,
         cache: "no-store",
-        headers: { Authorization: `Bearer ${sessionStorage.getItem("token") ?? ""}` },
+        headers: authorized(),
       });
-      if (answer.status === 401)
-        return this.onState({
-          words:
-            "This tab has no valid link. Open the link that mpijob-elastic dashboard printed, " +
-            "or start the command again.",
-        });
+      if (answer.status === 401) return this.onState({ words: NO_LINK, refused: NO_LINK });
       if (!answer.ok) throw new Error(await answer.text());
       this.due.clear();
       this.onOpen();

@@ -38,6 +38,9 @@ export function kind(worker) {
   return worker.published ? "published" : worker.ready ? "ready" : "pending";
 }
 
+/** @param {WorkerReport | undefined} worker undefined once it is gone */
+export const stateOf = (worker) => (worker ? kind(worker) : "gone");
+
 /**
  * @param {JobReport} report
  * @returns {[string, number][]}

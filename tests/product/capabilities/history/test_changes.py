@@ -23,7 +23,7 @@ from mpijob_elastic.model.memory import LARGEST_OWN, Memory, SizeChange
 from mpijob_elastic.model.pod import Probe
 from mpijob_elastic.model.policy import Policy
 from mpijob_elastic.model.progress import ProgressLine
-from tests.builders import LONG_AGO, NOW, but, config, job, pending, pods, role, worker
+from tests.builders import LONG_AGO, NOW, but, config, job, launcher, pending, pods, role, worker
 from tests.queues import granted, preempted, queue
 from tests.simulated_writes import apply
 
@@ -112,6 +112,14 @@ class World:
         shown = {"edited_by": edited[0], "edited_at": self.now - edited[1]} if edited else {}
         before = {"edited_by": "helm", "edited_at": LONG_AGO}
         self._parks((), parks=False, **{**before, **shown})
+
+    def resize(self, replicas: int, parked: tuple[int, ...]) -> None:
+        """Somebody sets the size and the annotation in one request."""
+        self.later(10)
+        self.view = asking(self.view, replicas)
+        shown = {"by": "mpijob-elastic-cli", "at": self.now, "edited_at": self.now}
+        self._parks(parked, parks=bool(parked), **shown)
+        self.later(QUIET)
 
     def _parks(self, indices: tuple[int, ...], **sized: Any) -> None:
         size = self.view.facts.replicas - len(indices)
@@ -396,6 +404,49 @@ def test_a_first_change_that_is_a_size_is_no_parking() -> None:
 
 
 @pytest.mark.parametrize(
+    ("before", "after", "told", "note"),
+    [
+        ((3, ()), (2, (0,)), "3→1", "partly by parking"),
+        ((2, (0,)), (3, ()), "1→3", "partly by parked workers that came back"),
+        ((4, (1, 2)), (3, (1,)), "2→2", ""),
+        ((4, (1, 3)), (3, (1,)), "2→2", ""),
+        ((4, (2, 3)), (2, ()), "2→2", ""),
+        ((5, (3,)), (2, ()), "4→2", ""),
+        ((2, ()), (4, (1,)), "2→3", ""),
+        ((6, (1, 2, 3)), (4, ()), "3→4", "partly by parked workers that came back"),
+    ],
+)
+def test_a_change_that_partly_parks_says_so(
+    before: tuple[int, tuple[int, ...]],
+    after: tuple[int, tuple[int, ...]],
+    told: str,
+    note: str,
+) -> None:
+    world = starts(before[0])
+    world.rest()
+    if before[1]:
+        world.later(10)
+        world.park(*before[1], by="kubectl-annotate")
+        world.rest()
+    known = len(world.told)
+    world.resize(*after)
+    world.rest()
+    found = history.entries(world.text, history.read_change(mark(world, names.CHANGE)))[known:]
+    sizes = [f"{one.before}→{one.after}" for one in found]
+    assert sizes == ([] if told == "2→2" else [told])
+    assert [one.note for one in found] == [note for _ in sizes]
+
+
+def test_a_change_before_which_nobody_knows_who_was_parked_has_no_note() -> None:
+    """A record of an earlier version has no Worker.replicas."""
+    world = trains(3)
+    world.rest()
+    world.resize(2, (0,))
+    world.rest()
+    assert world.last.note == ""
+
+
+@pytest.mark.parametrize(
     ("edited", "told", "ago"),
     [
         pytest.param(None, "unknown", 0, id="its only field went"),
@@ -501,6 +552,50 @@ def test_a_suspended_job_records_nothing_until_it_runs_again() -> None:
     world.edit(1)
     world.rest()
     assert (world.told, mark(world)) == ([], "Suspended")
+
+
+@pytest.mark.parametrize("comes", [True, False])
+def test_a_change_during_which_training_was_stopped_is_followed_no_more(comes: bool) -> None:
+    """What the suspension took is no time of the change; a worker that never came is unlisted still."""
+    world = trains(2)
+    world.edit(3)
+    if comes:
+        world.ready(2)
+        world.rest()
+    told = world.told
+    world.later(20)
+    world.view = but(world.view, launcher=launcher(created_at=world.now))
+    world.ready(2)
+    for _ in range(3):
+        world.rest()
+        world.later(10)
+        world.pods((0, 1, 2), probe=BUSY)
+    found = history.entries(world.text, history.read_change(mark(world, names.CHANGE)))
+    assert [_words(one) for one in found] == (told or ["user kubectl-edit 2→3 - -"])
+    world.edit(2)
+    world.rest()
+    assert world.told[1:] == ["user kubectl-edit 3→2 5 -"]
+
+
+def test_a_job_that_tells_its_progress_counts_no_suspension_either() -> None:
+    world = telling(2)
+    world.edit(3, after=0.0)
+    world.ready(2, after=20.0 - QUIET)
+    world.rest()
+    world.later(5)
+    world.view = but(world.view, launcher=launcher(created_at=world.now))
+    world.later(30)
+    world.tell(0, 1, 2, since=7.0, ranks=3, kept=7.0, first=world.now - 7.0)
+    world.rest()
+    assert (world.told, world.costs) == (["user kubectl-edit 2→3 20 -"], [])
+
+
+def test_more_lost_workers_are_counted_in_words() -> None:
+    for lost, more in ((2, "1 more worker left"), (3, "2 more workers left")):
+        world = trains(4)
+        world.pods(tuple(range(4))[-lost:], disruption="taint spot")
+        world.rest()
+        assert history.entries(world.text)[0].note.endswith(f": taint spot; {more}")
 
 
 STEPS = st.lists(

@@ -103,7 +103,7 @@ async def test_markup_of_others_is_text(api: TinyApi, page: Page) -> None:
     api.streams["/log"] = log
     await expect(row(page, "train")).to_contain_text(HOSTILE)
     await page.get_by_role("link", name="train").click()
-    for part in (".findings", "tr[data-key=train-worker-0]", "#events", "#log"):
+    for part in (".findings", "tr[data-key=train-worker-0]", "#events", "#log", ".former"):
         await expect(page.locator(part)).to_contain_text(HOSTILE)
     assert (
         await page.locator("main img").count() + await page.get_by_text("bold", exact=True).count()
@@ -272,6 +272,11 @@ async def test_the_token_is_kept_for_this_tab_alone(api: TinyApi) -> None:
         other = await page.context.new_page()
         await other.goto(address)
         await expect(other.get_by_role("alert")).to_contain_text("This tab has no valid link")
+        await expect(other.locator(".sentence")).to_have_text("The jobs are not shown.")
+        await other.goto(f"{address}/#/ml/train")
+        await other.reload()
+        sentence = other.locator(".sentence")
+        await expect(sentence).to_contain_text("This tab has no valid link")
 
 
 async def test_a_hidden_tab_asks_for_nothing(api: TinyApi, page: Page) -> None:

@@ -8,10 +8,14 @@ from typing import Any
 import aiohttp
 import pytest
 
-from mpijob_elastic.kube.resources import MPI_JOBS, PODS
-from tests.doubles.api import Object, TinyApi
+from mpijob_elastic import names
+from mpijob_elastic.cli.dashboard import post
+from mpijob_elastic.install.server import REVIEWS
+from mpijob_elastic.kube.resources import LEASES, MPI_JOBS, PODS
+from tests.doubles.api import Object, TinyApi, refused
+from tests.doubles.direct import Sent
 from tests.faults.waiting import PATIENCE
-from tests.product.cli.served import TOKEN, admit, one_job, put_job, served
+from tests.product.cli.served import LEADS, TOKEN, admit, one_job, put_job, served
 
 JOB = MPI_JOBS.path("ml", "train")
 PATH = "/api/jobs/ml/train"
@@ -34,8 +38,8 @@ class Page:
         """The newest value of each part that comes, until one has."""
         found: Object = {}
         body = json.dumps({"change": change, "number": number, "confirmed": confirmed})
-        post = self.session.post(f"{self.address}{PATH}/change", headers=self.headers, data=body)
-        async with asyncio.timeout(PATIENCE), post as answer:
+        posted = self.session.post(f"{self.address}{PATH}/change", headers=self.headers, data=body)
+        async with asyncio.timeout(PATIENCE), posted as answer:
             assert answer.status == 200
             async for line in answer.content:
                 if line.strip():
@@ -44,6 +48,11 @@ class Page:
                 if until in found:
                     break
         return found
+
+    async def agreed(self, change: str, number: int = 0, *, until: str = "refused") -> Object:
+        """The same of a change that is agreed to as soon as it is asked."""
+        question = await self.parts(change, number)
+        return await self.parts(change, number, question["confirms"], until=until)
 
     async def may(self) -> bool:
         """Whether buttons are to be shown."""
@@ -76,6 +85,16 @@ class Page:
             return answer.status
 
 
+async def test_nothing_is_asked_or_made_where_nobody_would_carry_it_out(
+    page: Page, api: TinyApi
+) -> None:
+    api.remove(LEASES.path(names.NAMESPACE, names.LEASE))
+    for agreed in ("", "train: 3 → 2 workers"):
+        told = (await page.parts("scale", 2, agreed))["refused"]
+        assert told.startswith("mpijob-elastic is not installed in this cluster")
+        assert told.endswith("an administrator runs `mpijob-elastic install`")
+
+
 @pytest.fixture
 async def api() -> AsyncIterator[TinyApi]:
     async with one_job() as tiny:
@@ -94,6 +113,70 @@ def asked_for(api: TinyApi) -> tuple[int, Object]:
     return job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"], job["metadata"].get(
         "annotations", {}
     )
+
+
+@pytest.mark.parametrize(
+    ("change", "number", "words"),
+    [
+        ("scale", 4, ""),
+        ("scale", 2, "train-worker-2 leaves: it drains for at most 1m, and then is deleted."),
+        (
+            "scale",
+            1,
+            "train-worker-2, train-worker-1 leave: they drain for at most 1m, and then are deleted.",
+        ),
+        ("park", 0, "train-worker-0 leaves: it drains for at most 1m, and then is deleted."),
+        (
+            "suspend",
+            0,
+            "train-worker-2, train-worker-1, train-worker-0 leave: they drain for at most 1m, and "
+            "then are deleted.",
+        ),
+    ],
+)
+async def test_it_is_said_who_leaves(page: Page, change: str, number: int, words: str) -> None:
+    assert (await page.parts(change, number))["foretold"] == words
+
+
+async def test_of_many_who_leave_the_first_are_named(api: TinyApi, page: Page) -> None:
+    put_job(api, "train", size=12)
+    words = (await page.parts("scale", 1))["foretold"]
+    assert "train-worker-5, train-worker-4 and 3 more leave: they drain" in words
+
+
+@pytest.mark.parametrize(("change", "number"), [("scale", 2), ("resume", 0)])
+async def test_of_a_suspended_job_nobody_leaves(
+    api: TinyApi, page: Page, change: str, number: int
+) -> None:
+    put_job(api, "train", size=3, annotations={names.SUSPEND: "true"})
+    for index in range(3):
+        api.remove(PODS.path("ml", f"train-worker-{index}"))
+    assert (await page.parts(change, number))["foretold"] == ""
+
+
+async def test_the_question_says_that_nobody_carries_the_change_out(
+    api: TinyApi, page: Page
+) -> None:
+    api.put(LEASES.path(names.NAMESPACE, names.LEASE), {"spec": {"holderIdentity": ""}})
+    assert (await page.parts("scale", 2))["foretold"] == (
+        "No controller of mpijob-elastic is the leader: changes of the size wait until one runs; "
+        "`mpijob-elastic status` says more. "
+        "train-worker-2 leaves: it drains for at most 1m, and then is deleted."
+    )
+
+
+async def test_the_manifest_is_yaml_without_its_writers(api: TinyApi, page: Page) -> None:
+    api.objects[JOB]["metadata"]["managedFields"] = [{"manager": "somebody"}]
+    async with page.session.get(f"{page.address}{PATH}/yaml", headers=page.headers) as answer:
+        assert answer.status == 200
+        text = await answer.text()
+    assert "\n  name: train\n" in text
+    assert "managedFields" not in text
+    path = f"{page.address}/api/jobs/ml/other/yaml"
+    async with page.session.get(path, headers=page.headers) as answer:
+        assert answer.status == 502
+    async with page.session.get(path) as answer:
+        assert answer.status == 401
 
 
 @pytest.mark.parametrize(
@@ -117,7 +200,7 @@ def asked_for(api: TinyApi) -> tuple[int, Object]:
         ),
     ],
 )
-async def test_a_change_is_made_once_its_words_come_back(
+async def test_a_change_is_made_once_it_is_agreed_to(
     api: TinyApi,
     page: Page,
     change: str,
@@ -128,7 +211,7 @@ async def test_a_change_is_made_once_its_words_come_back(
 ) -> None:
     assert (await page.parts(change, number))["asks"] == words
     assert api.writes == []
-    found = await page.parts(change, number, words, until="progress")
+    found = await page.agreed(change, number, until="progress")
     assert found["says"] == words
     assert api.writes == [("PATCH", JOB)]
     assert asked_for(api) == (size, annotations)
@@ -151,20 +234,19 @@ async def test_what_was_changed_is_taken_back(
         annotations={f"mpijob-elastic/{annotation}": "true" if change == "resume" else "1"},
     )
     assert (await page.parts(change, 1))["asks"] == words
-    await page.parts(change, 1, words, until="progress")
+    await page.agreed(change, 1, until="progress")
     assert asked_for(api) == (3, {})
 
 
 async def test_the_end_of_a_change_is_told(api: TinyApi, page: Page) -> None:
     put_job(api, "train", size=3, annotations={"mpijob-elastic/suspend": "true"})
-    found = await page.parts("scale", 4, "train: 3 → 4 workers")
+    found = await page.agreed("scale", 4)
     assert found["ended"] == ["train is suspended by annotation mpijob-elastic/suspend."]
     assert asked_for(api)[0] == 4
 
 
 async def test_a_scale_in_goes_on_until_its_worker_is_gone(api: TinyApi, page: Page) -> None:
-    words = "train: 3 → 2 workers"
-    following = asyncio.create_task(page.parts("scale", 2, words))
+    following = asyncio.create_task(page.agreed("scale", 2))
     async with asyncio.timeout(PATIENCE):
         while asked_for(api)[0] != 2:
             await asyncio.sleep(0.01)
@@ -185,13 +267,53 @@ async def test_what_is_so_already_needs_no_agreement(api: TinyApi, page: Page) -
 
 
 async def test_a_job_that_has_changed_since_is_asked_about_again(api: TinyApi, page: Page) -> None:
-    assert (await page.parts("scale", 5))["asks"] == "train: 3 → 5 workers"
+    question = await page.parts("scale", 5)
+    assert question["asks"] == "train: 3 → 5 workers"
     put_job(api, "train", size=4)
-    found = await page.parts("scale", 5, "train: 3 → 5 workers")
+    found = await page.parts("scale", 5, question["confirms"])
     assert found["refused"] == (
         "train has changed since you were asked, so nothing was written: now it would be: train: 4 → 5 workers"
     )
     assert asked_for(api)[0] == 4
+
+
+async def test_who_agrees_that_a_worker_leaves_does_not_agree_to_another(
+    api: TinyApi, page: Page
+) -> None:
+    question = await page.parts("scale", 2)
+    put_job(api, "train", size=4, annotations={names.PARKED: "1"})  # workers 0, 2 and 3
+    again = await page.parts("scale", 2)
+    assert question["asks"] == again["asks"] == "train: 3 → 2 workers"
+    found = await page.parts("scale", 2, question["confirms"])
+    assert found["refused"] == (
+        "train has changed since you were asked, so nothing was written: now it would be: "
+        "train: 3 → 2 workers. train-worker-3 leaves: it drains for at most 1m, and then is deleted."
+    )
+    assert api.writes == []
+    await page.parts("scale", 2, again["confirms"], until="progress")
+    assert api.writes == [("PATCH", JOB)]
+
+
+async def test_of_many_who_leave_all_are_agreed_to(api: TinyApi, page: Page) -> None:
+    put_job(api, "train", size=14, annotations={names.PARKED: "4"})
+    question = await page.parts("scale", 2)
+    put_job(api, "train", size=14, annotations={names.PARKED: "3"})
+    again = await page.parts("scale", 2)
+    assert (question["asks"], question["foretold"]) == (again["asks"], again["foretold"])
+    found = await page.parts("scale", 2, question["confirms"])
+    assert found["refused"].startswith("train has changed since you were asked")
+    assert api.writes == []
+
+
+async def test_a_change_holds_while_only_the_controller_comes_and_goes(
+    api: TinyApi, page: Page
+) -> None:
+    api.put(LEASES.path(names.NAMESPACE, names.LEASE), {"spec": {"holderIdentity": ""}})
+    question = await page.parts("scale", 2)
+    assert question["foretold"].startswith("No controller")
+    api.put(LEASES.path(names.NAMESPACE, names.LEASE), LEADS)
+    await page.parts("scale", 2, question["confirms"], until="progress")
+    assert api.writes == [("PATCH", JOB)]
 
 
 async def test_a_refusal_comes_before_the_question_in_one_line(api: TinyApi, page: Page) -> None:
@@ -228,6 +350,34 @@ async def test_who_may_patch_the_job_gets_buttons(
         "name": "train",
     }
     assert asked == [right]
+
+
+@pytest.mark.parametrize(("status", "reason"), [(503, "ServiceUnavailable"), (500, ""), (429, "")])
+async def test_a_question_of_rights_that_fails_for_a_moment_is_asked_again(
+    api: TinyApi, page: Page, monkeypatch: pytest.MonkeyPatch, *, status: int, reason: str
+) -> None:
+    monkeypatch.setattr(post, "ASK_AGAIN", 0.05, raising=False)
+    left = [1, 1]
+
+    def fails(sent: Sent) -> object | None:
+        if sent.path == REVIEWS and left:
+            left.pop()
+            raise refused(status, reason, "the API server is shutting down")
+        return None
+
+    api.hook = fails
+    assert await page.may()
+    assert left == []
+
+
+async def test_who_may_not_even_ask_for_rights_gets_no_buttons(api: TinyApi, page: Page) -> None:
+    def fails(sent: Sent) -> object | None:
+        if sent.path == REVIEWS:
+            raise refused(403, "Forbidden", "no")
+        return None
+
+    api.hook = fails
+    assert not await page.may()
 
 
 BODY = b'{"change":"scale","number":4,"confirmed":"train: 3 \xe2\x86\x92 4 workers"}'

@@ -1,15 +1,20 @@
 """What a reader of the stream gets, slow or not."""
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
 
+from mpijob_elastic.cli.connection import reached
 from mpijob_elastic.cli.dashboard import streams
 from mpijob_elastic.cli.dashboard.streams import Channel
-from mpijob_elastic.cli.jobs.dependencies import read_event
-from mpijob_elastic.cli.jobs.snapshot import Snapshot
-from tests.product.cli import worlds
+from mpijob_elastic.cli.dashboard.training import Trainings
+from mpijob_elastic.cli.target import Where
+from mpijob_elastic.kube.resources import EVENTS
+from tests.doubles.api import refused
+from tests.doubles.direct import Sent
+from tests.product.cli.served import NAMESPACE, one_job
 
 
 def read(lines: bytes) -> list[tuple[str, Any]]:
@@ -39,38 +44,25 @@ async def test_what_the_reader_has_is_not_sent_again(monkeypatch: Any) -> None:
     assert read(await anext(lines)) == [("report", 1)]
 
 
-def shown_job() -> Snapshot:
-    config = worlds.config_map(worlds.workers(0, 1))
-    pods = [worlds.launcher(), worlds.worker(0), worlds.worker(1)]
-    [found] = worlds.read([worlds.mpi_job()], pods=pods, configs=[config])
-    return found
+@pytest.mark.parametrize("verb", ["list", "watch"])
+async def test_events_that_may_not_be_followed_are_an_error_of_their_box_alone(verb: str) -> None:
+    def answer(sent: Sent) -> None:
+        asked = "watch" if sent.query.get("watch") else "list"
+        if sent.path == EVENTS.path(NAMESPACE) and asked == verb:
+            raise refused(403, "Forbidden", f'User "u" cannot {verb} resource "events"')
 
-
-JOB_UID, POD_UID = "uid of default/train", "uid of default/train-worker-0"
-BEFORE, AFTER = "2025-12-31T23:59:59Z", "2026-01-01T00:00:10Z"
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "uid", "at", "shown"),
-    [
-        pytest.param("MPIJob", "train", JOB_UID, AFTER, True, id="the job"),
-        pytest.param("MPIJob", "train", "former", BEFORE, False, id="a deleted job of the name"),
-        pytest.param("HorizontalPodAutoscaler", "train", "h", AFTER, False, id="an HPA"),
-        pytest.param("Pod", "train", "p", AFTER, False, id="a pod named as the job"),
-        pytest.param("Pod", "train-worker-0", POD_UID, BEFORE, True, id="a pod that is there"),
-        pytest.param("Pod", "train-worker-0", "former", AFTER, True, id="the pod before it"),
-        pytest.param("Pod", "train-worker-9", "gone", AFTER, True, id="a pod that has gone"),
-        pytest.param("Pod", "train-worker-0", "former", BEFORE, False, id="of a deleted job"),
-        pytest.param("Pod", "train-launcher", "former", BEFORE, False, id="its launcher"),
-        pytest.param("Pod", "train-worker-0", "former", "", False, id="without a time"),
-        pytest.param("Job", "train-worker-0", POD_UID, AFTER, False, id="another kind"),
-        pytest.param("Pod", "other-worker-0", "o", AFTER, False, id="of another job"),
-    ],
-)
-def test_only_events_of_the_job_itself_and_its_pods_are_shown(
-    kind: str, name: str, uid: str, at: str, shown: bool
-) -> None:
-    about = {"kind": kind, "name": name, "uid": uid}
-    event = {"metadata": {"name": "e"}, "involvedObject": about, "lastTimestamp": at}
-    found = streams.is_of(read_event(json.dumps(event).encode()), shown_job())
-    assert found is shown
+    async with one_job() as api, asyncio.timeout(10.0):
+        api.hook = answer
+        channel = Channel()
+        where = Where(kubeconfig=api.kubeconfig, namespace=NAMESPACE)
+        async with reached(where) as (client, _):
+            work = streams.of_job(client, (NAMESPACE, "train"), channel, Trainings())
+            running = asyncio.create_task(work)
+            async for lines in channel.lines():
+                said = dict(read(lines)).get("events", {})
+                if "error" in said:
+                    break
+            assert "events" in said["error"]
+            assert not running.done()
+            running.cancel()
+            await asyncio.wait([running])

@@ -1,4 +1,4 @@
-"""How the open pages of a job look into its workers: one at a time, in turn, at a pace."""
+"""How the open pages of a job look into its workers: some at a time, in turn, at a pace."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -47,6 +47,18 @@ def line(now: float) -> str:
     )
 
 
+async def trains_on(asked: Asked) -> AsyncIterator[Message]:
+    """Answer as a rank that has done nothing but steps that are kept."""
+    await asyncio.sleep(0.1)
+    begun, now = builders.NOW - 50.0, builders.NOW + asked.at
+    yield (
+        STDOUT,
+        f"alive v1 7 99 1200 128 2 {now:.3f} 312.5 0 {begun:.3f} {begun:.3f} {now - begun:.3f} "
+        "0 0 0 4000\n",
+    )
+    yield STATUS, SUCCESS
+
+
 async def tells(asked: Asked) -> AsyncIterator[Message]:
     await asyncio.sleep(0.1)
     yield STDOUT, line(builders.NOW + asked.at)
@@ -91,6 +103,31 @@ def test_workers_are_looked_into_in_turn_and_at_first_at_once() -> None:
     assert shown[0]["goodput"] is None  # nobody has looked into the others
     assert shown[-1]["goodput"].unknown == 0.0
     assert shown[-1]["goodput"].kept == 3 * 45.0
+
+
+@pytest.mark.parametrize("size", [10, 64, 150, 300])
+def test_the_seconds_of_many_workers_are_right_within_a_few_percent(size: int) -> None:
+    shells, minutes = Shells(trains_on), 20
+    shown = run(page(DirectShells(shells), Trainings(), trains(size), minutes * 60.0))
+    seen = [one["goodput"] for one in shown if one["goodput"]]
+    last, middle = seen[-1], seen[len(seen) // 2]
+    bound_for = builders.NOW - builders.LONG_AGO
+    assert last.allocated == pytest.approx(size * (bound_for + minutes * 60.0), rel=0.03)
+    assert last.kept == pytest.approx(size * (50.0 + minutes * 60.0), rel=0.03)
+    grown = size * minutes * 60.0 / 2
+    assert last.allocated - middle.allocated == pytest.approx(grown, rel=0.03)
+    assert last.kept - middle.kept == pytest.approx(grown, rel=0.03)
+    # What it costs: a tenth of the workers a turn, and no burst.
+    turns = training.TURNS + minutes * 60.0 / training.APART
+    assert len(shells.asked) <= turns * training.of_turn(size)
+    assert shells.most_at_once <= progress_looks.AT_ONCE
+
+
+@pytest.mark.parametrize(
+    ("listed", "looks_of_a_turn"), [(0, 0), (1, 1), (10, 1), (11, 2), (300, 30), (10000, 32)]
+)
+def test_the_looks_of_a_turn_are_bounded(listed: int, looks_of_a_turn: int) -> None:
+    assert training.of_turn(listed) == looks_of_a_turn
 
 
 def test_two_pages_of_a_job_share_its_looks() -> None:

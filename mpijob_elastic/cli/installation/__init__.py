@@ -1,0 +1,1 @@
+"""`status`: the installation at a glance."""
