@@ -4,7 +4,7 @@ A pod that is deleted comes back with its gate while the webhook is there: mpi-o
 again. So only its job can be changed, or deleted.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from mpijob_elastic import capabilities, names
@@ -16,18 +16,30 @@ from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.observe import facts_pod as pod
 
 _GATES = names.GATES | {names.GATE_PARKED}
-# What is typed so that the pods of a job leave a gate. KubeQueue holds a job at the gate of a
-# suspension.
-_WAYS: Mapping[str, str] = {
-    names.GATE_SUSPENDED: (
-        f"`{names.PROGRAM} resume {{job}} -n {{namespace}}` (in a queue of KubeQueue `kubectl "
-        f"annotate mpijob {{job}} -n {{namespace}} {capabilities.KUBEQUEUE_SUSPEND}=false "
+
+
+def _resume(job: str, namespace: str) -> str:
+    """Return what is typed for a suspended job. KubeQueue holds a job at this gate, too."""
+    return (
+        f"`{names.PROGRAM} resume {job} -n {namespace}` (in a queue of KubeQueue `kubectl "
+        f"annotate mpijob {job} -n {namespace} {capabilities.KUBEQUEUE_SUSPEND}=false "
         "--overwrite`)"
-    ),
-    names.GATE_QUEUED: (
-        f"`kubectl label mpijob {{job}} -n {{namespace}} {capabilities.LABEL_QUEUE}-`"
-    ),
-    names.GATE_PARKED: f"`kubectl annotate mpijob {{job}} -n {{namespace}} {names.PARKED}-`",
+    )
+
+
+def _leave_queue(job: str, namespace: str) -> str:
+    return f"`kubectl label mpijob {job} -n {namespace} {capabilities.LABEL_QUEUE}-`"
+
+
+def _unpark(job: str, namespace: str) -> str:
+    return f"`kubectl annotate mpijob {job} -n {namespace} {names.PARKED}-`"
+
+
+# What is typed so that the pods of a job leave a gate.
+_WAYS: Mapping[str, Callable[[str, str], str]] = {
+    names.GATE_SUSPENDED: _resume,
+    names.GATE_QUEUED: _leave_queue,
+    names.GATE_PARKED: _unpark,
 }
 
 
@@ -44,8 +56,10 @@ class GatedPod:
 
     def ways(self) -> list[str]:
         """Return what is typed so that the pods of its job leave these gates."""
-        known = [_WAYS[gate] for gate in sorted(self.gates & _WAYS.keys()) if self.job]
-        return [one.format(job=self.job, namespace=self.namespace) for one in known]
+        if not self.job:
+            return []
+        known = sorted(self.gates & _WAYS.keys())
+        return [_WAYS[gate](self.job, self.namespace) for gate in known]
 
 
 async def read(client: ApiReader) -> list[GatedPod]:
