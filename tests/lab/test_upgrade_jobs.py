@@ -304,7 +304,8 @@ async def test_removal_leaves_no_pod_at_a_gate(lab: Lab, client: ApiWriter, name
     job = Job(client=client, namespace=namespace)
     await job.create(replicas=1, annotations={SUSPEND: "true"})
     await job.until(lambda state: held(state, 1), "gated pods")
-    waiting = rf"gate of ours.*: {namespace}/train-launcher, {namespace}/train-worker-0\. Resume"
+    pods = f"{namespace}/train-launcher, {namespace}/train-worker-0"
+    waiting = rf"gate of ours.*: {pods}\. .* `mpijob-elastic resume train -n {namespace}`"
     with pytest.raises(Refused, match=waiting):
         await lab.uninstall(client)
     await job.annotate(suspend=None)
