@@ -80,7 +80,7 @@ async def adopt(
 
 async def _check_webhook(client: ApiWriter, namespace: str) -> None:
     """Raise Refused if a new launcher would not see the host list either."""
-    registered = bool(await registration.read(client))
+    registered = True if await registration.read(client) else None
     called = await webhook_call.called(client, namespace, registered=registered)
     if doubt := called.doubt(namespace):
         raise Refused(f"{doubt}; an administrator runs {names.INSTALL_AGAIN}")

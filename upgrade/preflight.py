@@ -220,10 +220,7 @@ async def _webhook(client: ApiWriter, plan: InstallPlan) -> PreflightFinding:
     called = CalledWebhook(checks=False, changes=None)
     with suppress(errors.ApiError):
         called = await webhook_call.called(client, namespace, registered=bool(registered))
-    lacks = called.lacks(namespace)
-    if called.checks and not registered:
-        lacks = webhook_call.unchanging(namespace)
-    if lacks:
+    if lacks := called.lacks(namespace):
         return PreflightFinding("webhook", Advice.CARE, f"half installed: {lacks}")
     if not registered:
         return PreflightFinding("webhook", Advice.GO, "not installed yet")

@@ -34,6 +34,8 @@ class CalledWebhook:
     checks: bool
     #: It has changed a new object; None if it was not asked, or if the question was refused.
     changes: bool | None
+    #: It is registered to change objects; None if that may not be read.
+    registered: bool | None = None
 
     @property
     def answers(self) -> bool:
@@ -42,6 +44,8 @@ class CalledWebhook:
 
     def lacks(self, namespace: str) -> str:
         """Return what is missing of a webhook that answers, in words; "" for nothing."""
+        if self.checks and self.registered is False:
+            return unchanging(namespace)
         if self.changes and not self.checks:
             return (
                 f"the webhook checks no jobs in namespace {namespace} (no "
@@ -52,7 +56,9 @@ class CalledWebhook:
 
     def doubt(self, namespace: str) -> str:
         """Return in words what may be missing of a webhook that answers; "" for nothing."""
-        return unmarked(namespace) if self.checks and self.changes is False else ""
+        if not self.checks or self.registered is not None:
+            return ""
+        return unmarked(namespace) if self.changes is False else ""
 
 
 def unchanging(namespace: str) -> str:
@@ -72,17 +78,19 @@ def unmarked(namespace: str) -> str:
     )
 
 
-async def called(client: ApiWriter, namespace: str, *, registered: bool = False) -> CalledWebhook:
+async def called(
+    client: ApiWriter, namespace: str, *, registered: bool | None = None
+) -> CalledWebhook:
     """Return for what the webhook is called. Raises as `is_answered` does.
 
-    registered: the MutatingWebhookConfiguration was seen. Then a new job that is not changed is no
-    sign: a webhook before 0.4 changes none, and the API server waits 1 s for that answer.
+    registered: whether the MutatingWebhookConfiguration is there; None if that may not be read.
+    Where that is known, a new job says no more about a webhook that checks jobs: one before 0.4
+    changes none, and the API server waits 1 s for that answer.
     """
-    checks = await is_answered(client, namespace)
-    changes = await changes_new(client, namespace)
-    if registered and changes is False:
-        changes = None
-    return CalledWebhook(checks=checks, changes=changes)
+    checks, changes = await is_answered(client, namespace), None
+    if not checks or registered is None:
+        changes = await changes_new(client, namespace)
+    return CalledWebhook(checks=checks, changes=changes, registered=registered)
 
 
 async def changes_new(client: ApiWriter, namespace: str) -> bool | None:

@@ -224,18 +224,19 @@ async def _webhook(
     if not namespace:
         return seen
     try:
-        called = await webhook_call.called(client, namespace, registered=bool(registered))
+        called = await webhook_call.called(client, namespace, registered=seen.registered)
     except errors.NotFound:
         unasked = f"there is no namespace {namespace} in which the webhook could be asked"
     except errors.ApiError as error:
         unasked = rights.in_words(error)
     else:
-        lacks = called.lacks(namespace)
-        if called.checks and seen.registered is False:
-            lacks = webhook_call.unchanging(namespace)
-        doubt = "" if lacks else called.doubt(namespace)
-        trouble = "" if called.answers else seen.trouble
-        return replace(seen, answers=called.answers, lacks=lacks, doubt=doubt, trouble=trouble)
+        return replace(
+            seen,
+            answers=called.answers,
+            lacks=called.lacks(namespace),
+            doubt=called.doubt(namespace),
+            trouble="" if called.answers else seen.trouble,
+        )
     # The answer in another namespace matters little to a namespace that is left out.
     return replace(seen, unasked="" if left_out else unasked)
 

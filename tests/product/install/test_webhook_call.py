@@ -80,6 +80,20 @@ def test_half_a_registration_lacks_something(
     assert bool(called.doubt("ml")) is (checks and changes is False)
 
 
+@pytest.mark.parametrize(
+    ("registered", "lacks", "asked"),
+    [(True, False, 1), (False, True, 1), (None, False, 2)],
+)
+async def test_a_webhook_that_checks_is_asked_once_where_its_registration_is_known(
+    tmp_path: Path, registered: bool | None, lacks: bool, asked: int
+) -> None:
+    answer = denied("mpijobs.webhook.mpijob-elastic")
+    async with reaching(tmp_path, {"POST mpijobs": answer}) as (client, requests):
+        called = await webhook_call.called(client, "ml", registered=registered)
+    assert (called.checks, bool(called.lacks("ml"))) == (True, lacks)
+    assert len(requests) == asked
+
+
 def test_the_job_of_the_question_has_a_field_that_comes_back() -> None:
     """Without such a field the webhook leaves no mark."""
     job = mpijob.decode(msgspec.json.encode(webhook_call._marked_job()))
