@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -350,12 +350,10 @@ async def write(
         if before not in (None, asked):
             break
         with suppress(errors.Conflict):
-            begun = BegunChange(snapshot=snapshot, change=asked)
-            if waits:
-                begun = replace(begun, warnings=await _warnings(client, snapshot.view))
+            warnings = await _warnings(client, snapshot.view) if waits else None
             if asked.patch is not None:
                 await _write(client, snapshot.view, asked.patch, dry_run=dry_run)
-            return begun
+            return BegunChange(snapshot=snapshot, change=asked, warnings=warnings)
     raise Refused(
         f"{job} was changed by somebody else at the same time. Nothing was written; try again"
     )
