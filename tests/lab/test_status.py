@@ -30,18 +30,25 @@ LACKING = (
 
 def users_kubeconfig(cluster: Cluster, namespace: str) -> Path:
     """A ServiceAccount that may do everything with MPIJobs and read their objects, and no more."""
-    here = ("-n", namespace)
-    cluster.kubectl("create", "serviceaccount", "user", *here)
-    for name, verbs, resources in (
-        ("jobs", "*", "mpijobs.kubeflow.org"),
-        ("reads", "get,list,watch", "pods,configmaps"),
-    ):
-        cluster.kubectl("create", "role", name, *here, f"--verb={verbs}", f"--resource={resources}")
-        who = f"--serviceaccount={namespace}:user"
-        cluster.kubectl("create", "rolebinding", name, *here, f"--role={name}", who)
+    kubeconfig = account(cluster, namespace, "user", verbs="*")
     may(cluster, "user", "create", "mpijobs.kubeflow.org", namespace=namespace)
     may(cluster, "user", "list", "configmaps", namespace=namespace)
-    return cluster.service_account_kubeconfig(namespace, "user")
+    return kubeconfig
+
+
+def account(cluster: Cluster, namespace: str, name: str, *, verbs: str) -> Path:
+    """A ServiceAccount with these verbs for MPIJobs, which may read the objects of jobs."""
+    here = ("-n", namespace)
+    cluster.kubectl("create", "serviceaccount", name, *here)
+    for role, allowed, resources in (
+        ("jobs", verbs, "mpijobs.kubeflow.org"),
+        ("reads", "get,list,watch", "pods,configmaps"),
+    ):
+        rights = (f"--verb={allowed}", f"--resource={resources}")
+        cluster.kubectl("create", "role", role, *here, *rights)
+        who = f"--serviceaccount={namespace}:{name}"
+        cluster.kubectl("create", "rolebinding", role, *here, f"--role={role}", who)
+    return cluster.service_account_kubeconfig(namespace, name)
 
 
 async def parts(user: Typed) -> tuple[int, dict[str, Any], dict[str, tuple[str, str]]]:
@@ -220,18 +227,10 @@ async def test_half_of_the_registration_is_missing(
 async def test_who_may_patch_and_not_create_changes_no_size_where_nothing_answers(
     cluster: Cluster, job: Job, client: ApiWriter
 ) -> None:
-    here = ("-n", job.namespace)
-    cluster.kubectl("create", "serviceaccount", "patches", *here)
-    for name, verbs, resources in (
-        ("edits", "get,list,watch,patch", "mpijobs.kubeflow.org"),
-        ("sees", "get,list,watch", "pods,configmaps"),
-    ):
-        cluster.kubectl("create", "role", name, *here, f"--verb={verbs}", f"--resource={resources}")
-        who = f"--serviceaccount={job.namespace}:patches"
-        cluster.kubectl("create", "rolebinding", name, *here, f"--role={name}", who)
+    kubeconfig = account(cluster, job.namespace, "patches", verbs="get,list,watch,patch")
     may(cluster, "patches", "patch", "mpijobs.kubeflow.org", namespace=job.namespace)
     may(cluster, "patches", "list", "configmaps", namespace=job.namespace)
-    user = Typed(cluster.service_account_kubeconfig(job.namespace, "patches"), job.namespace)
+    user = Typed(kubeconfig, job.namespace)
     await job.create(replicas=1)
     await job.settled(1)
     code, printed = await user.run("scale", job.name, "--replicas=2", "--no-wait")

@@ -1,7 +1,5 @@
 """The buttons of the page in a real browser, beside an API server in memory."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 from playwright.async_api import Page, expect
 
@@ -11,25 +9,13 @@ from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from tests.browser import needs_browser, opened
 from tests.doubles.api import TinyApi
 from tests.product.cli import worlds
-from tests.product.cli.served import TOKEN, admit, one_job, put_job, served, store, strangers_page
+from tests.product.cli.served import TOKEN, admit, put_job, served, store, strangers_page
 from tests.product.cli.test_show import queued
 
 pytestmark = [needs_browser, pytest.mark.thorough]
 
 HOSTILE = "<img src=x onerror=alert(1)><b>bold</b>&amp;"
 JOB = MPI_JOBS.path("ml", "train")
-
-
-@pytest.fixture
-async def api() -> AsyncIterator[TinyApi]:
-    async with one_job() as tiny:
-        yield tiny
-
-
-@pytest.fixture
-async def page(api: TinyApi) -> AsyncIterator[Page]:
-    async with served(api) as address, opened(f"{address}/#token={TOKEN}&job=ml/train") as page:
-        yield page
 
 
 def size(api: TinyApi) -> int:

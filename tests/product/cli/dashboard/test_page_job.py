@@ -3,7 +3,6 @@
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator
 
 import pytest
 from aiohttp import web
@@ -15,7 +14,7 @@ from mpijob_elastic.model.history import Change, merged
 from mpijob_elastic.model.memory import Memory, SizeChange
 from tests.browser import needs_browser, opened
 from tests.doubles.api import TinyApi
-from tests.product.cli.served import TOKEN, one_job, put_job, served
+from tests.product.cli.served import TOKEN, put_job, served
 
 pytestmark = [needs_browser, pytest.mark.thorough]
 
@@ -25,18 +24,6 @@ HIDE = (
     "value => { Object.defineProperty(document, 'hidden', {value, configurable: true}); "
     "document.dispatchEvent(new Event('visibilitychange')) }"
 )
-
-
-@pytest.fixture
-async def api() -> AsyncIterator[TinyApi]:
-    async with one_job() as tiny:
-        yield tiny
-
-
-@pytest.fixture
-async def page(api: TinyApi) -> AsyncIterator[Page]:
-    async with served(api) as address, opened(f"{address}/#token={TOKEN}&job=ml/train") as page:
-        yield page
 
 
 async def test_a_job_that_does_not_exist_is_one_sentence(api: TinyApi) -> None:

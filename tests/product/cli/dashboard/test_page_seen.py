@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 
 import pytest
 from aiohttp import web
@@ -12,7 +12,7 @@ from mpijob_elastic.kube.resources import EVENTS, MPI_JOBS, PODS
 from tests.browser import needs_browser, opened
 from tests.doubles.api import TinyApi, refusal
 from tests.product.cli import worlds
-from tests.product.cli.served import TOKEN, one_job, put_job, served
+from tests.product.cli.served import TOKEN, put_job, served
 
 pytestmark = [needs_browser, pytest.mark.thorough]
 
@@ -56,18 +56,6 @@ SPEND = """async ([pause, count]) => {
     (place && point.from - points[place - 1].from > 1800_000) || point.apart
       ? [[point.apart, point.from - points[place - 1].from > 1800_000]] : []);
 }"""
-
-
-@pytest.fixture
-async def api() -> AsyncIterator[TinyApi]:
-    async with one_job() as tiny:
-        yield tiny
-
-
-@pytest.fixture
-async def page(api: TinyApi) -> AsyncIterator[Page]:
-    async with served(api) as address, opened(f"{address}/#token={TOKEN}&job=ml/train") as page:
-        yield page
 
 
 @pytest.mark.parametrize(

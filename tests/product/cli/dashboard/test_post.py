@@ -15,7 +15,7 @@ from mpijob_elastic.kube.resources import LEASES, MPI_JOBS, PODS
 from tests.doubles.api import Object, TinyApi, refused
 from tests.doubles.direct import Sent
 from tests.faults.waiting import PATIENCE
-from tests.product.cli.served import LEADS, TOKEN, admit, one_job, put_job, served
+from tests.product.cli.served import LEADS, TOKEN, admit, put_job, served
 
 JOB = MPI_JOBS.path("ml", "train")
 PATH = "/api/jobs/ml/train"
@@ -93,12 +93,6 @@ async def test_nothing_is_asked_or_made_where_nobody_would_carry_it_out(
         told = (await page.parts("scale", 2, agreed))["refused"]
         assert told.startswith("mpijob-elastic is not installed in this cluster")
         assert told.endswith("an administrator runs `mpijob-elastic install`")
-
-
-@pytest.fixture
-async def api() -> AsyncIterator[TinyApi]:
-    async with one_job() as tiny:
-        yield tiny
 
 
 @pytest.fixture
